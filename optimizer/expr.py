@@ -322,7 +322,7 @@ class Lifted:
 
     @property
     def place(self) -> Place | None:
-        """The place where the first of the callables is written."""
+        """The place where the first of the callables is written; None if it was read from none."""
         return next((origin.place for origin in self.origins), None)
 
     def with_body(self, body: Expr) -> Lifted:

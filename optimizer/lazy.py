@@ -80,7 +80,7 @@ def make_module_getattr(
 ) -> Any:
     """Return the `__getattr__` of a package with names from modules that are imported lazily.
 
-    `elsewhere` has hints for names that the package does not have.
+    The function raises `AttributeError` for other names, with a hint if `elsewhere` has one.
     """
 
     def name_of_module(name: str) -> Any:

@@ -247,7 +247,8 @@ def _has_ambiguous(function: FunctionType, seen: set[int]) -> bool:
 
 
 def ambiguous_variable(function: FunctionType) -> str | None:
-    """Return the name of a variable that Python takes for another instant, or that reads one."""
+    """Return the name of the first variable that is an ambiguous time, holds one or reads one; None
+    if none."""
     found = (name for name, value in _variables(function) if _is_ambiguous(value, set()))
     return next(found, None)
 

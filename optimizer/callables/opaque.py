@@ -272,7 +272,8 @@ def _impure_name(value: Any) -> str | None:
 
 
 def _random_name(value: Any) -> str | None:
-    """Return a name for a random number generator, without importing the module that defines it."""
+    """Return "random" if a value is a random number generator, else None; `random` is not
+    imported."""
     is_generator = any(
         (c.__module__, c.__name__) in {("random", "Random"), ("_random", "Random")}
         for c in type(value).__mro__

@@ -200,7 +200,7 @@ def _ends_of_path(steps: Steps, place: int, value: Any, name: str) -> Found:
 
 
 def _goes_through(steps: Steps, place: int) -> bool:
-    """Return True if all elements are read, or an element by an unknown key."""
+    """Return True if the steps after `place` read all elements, or an element by an unknown key."""
     step = steps[place] if place < len(steps) else None
     if step is None:
         return False

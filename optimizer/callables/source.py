@@ -124,7 +124,8 @@ def texts(code: CodeType, hints: dict[str, Any]) -> Iterator[str]:
 
 
 def _cached_text(code: CodeType, hints: dict[str, Any]) -> str | None:
-    """Return the text that linecache has cached, which may be older than the file, and right.
+    """Return the text that linecache has cached, which may be older than the file, and right; None
+    for a file that may block.
 
     For a module that has no file, but a loader, `linecache` calls the loader.
     """
@@ -138,13 +139,15 @@ def _on_disk(code: CodeType, hints: dict[str, Any]) -> str | None:
 
 
 def _of_module(code: CodeType, hints: dict[str, Any]) -> str | None:
-    """Return the module's file, for a file name relative to a former folder, or an invented one."""
+    """Return the text of the module's file, for code with an invented or outdated file name; None
+    without one."""
     name = None if _is_pseudonym(code) else hints.get("__file__")
     return _read_source(name) if isinstance(name, str) and name.endswith(".py") else None
 
 
 def _interactive(code: CodeType, hints: dict[str, Any]) -> str | None:
-    """Return the text of a prompt or `python -c`: Python 3.13 keeps it, and `inspect` finds it."""
+    """Return the text of a prompt or `python -c`, which Python 3.13 keeps; None for code of a
+    file."""
     if not _is_pseudonym(code):
         return None
     cells = tuple(CellType() for _ in code.co_freevars)

@@ -99,7 +99,8 @@ class SourceTree:
     def nodes_of(self, code: CodeType) -> list[Syntax]:
         """Return the nodes that compile to `code`.
 
-        None if it is not from this text, one as a rule, several if they cannot be distinguished.
+        The list is empty if the code is not from this text. It has one node as a rule, several if
+        they cannot be distinguished.
         """
         label = (code.co_name, code.co_firstlineno)
         nodes = [

@@ -64,7 +64,10 @@ OPERATORS: dict[str, ast.operator] = {
 
 
 def call(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-    """Read a call that uses relations; return None if its arguments are values."""
+    """Read a call that uses relations; return None if its arguments are values.
+
+    Refuse a function that cannot be read over relations.
+    """
     if isinstance(node.func, ast.Name) and node.func.id in LOOPS:
         return LOOPS[node.func.id](node, reader, reading)
     if isinstance(node.func, ast.Attribute) and touching.touches(node.func.value, reader, reading):
@@ -100,8 +103,11 @@ def _is_hashable(function: Any) -> bool:
 def _read_query_call(
     node: ast.Call, function: Any, name: str, reader: Any, reading: Any
 ) -> Expr | None:
-    """Return the rows of a function without parameters that is being read, or of a query made of
-    one."""
+    """Return the rows of a query, or of the function that is being read, which is called without
+    arguments; None for other functions.
+
+    Refuse a name that has no value yet.
+    """
     text = reading.engine.text_of(function) if function is not UNSET else None
     for entry in reading.active:
         if entry.is_of(function, name, text):
@@ -125,7 +131,8 @@ def _read_query_call(
 
 
 def _rows_argument(node: ast.Call, reader: Any, reading: Any) -> Rows | None:
-    """Return the only positional argument, if it is rows."""
+    """Return the rows that iteration over the only positional argument yields; None if it is not
+    rows."""
     if len(node.args) != 1 or isinstance(node.args[0], ast.Starred):
         return None
     if not touching.touches(node.args[0], reader, reading):
@@ -137,7 +144,8 @@ def _rows_argument(node: ast.Call, reader: Any, reading: Any) -> Rows | None:
 
 
 def iterate_rows(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Rows:
-    """Return the rows that iteration yields: the keys of a mapping."""
+    """Return the rows that iteration yields: of a mapping its keys; refuse bare `items()` of
+    groups."""
     if rows.kind == "items":
         raise refusal_at(node, reader, "is not read over relations", consumers.ITEMS)
     return consumers.keys_of(rows, reading) if rows.kind in ("dict", "groups") else rows
@@ -234,7 +242,8 @@ def _read_dict(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
 
 
 def _best(name: str) -> Callable[[ast.Call, Any, Any], Expr | None]:
-    """Return the handler of `min` or `max`."""
+    """Return the handler of `min` or `max`; the handler returns None if the argument is not
+    rows."""
 
     def best(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
         rows = _rows_argument(node, reader, reading)
@@ -258,8 +267,10 @@ def _is_none_node(node: ast.expr) -> bool:
 
 
 def _extreme(name: str, rows: Rows, otherwise: Expr | None, reading: Any) -> Expr:
-    """Return the least or greatest value, None for no rows; or the only item of a tuple, if None
-    may be a value."""
+    """Return the least or greatest value; of no rows `otherwise`, or an exception without it.
+
+    The value is collected in a tuple of one item if it may be None itself.
+    """
     fold = "Min" if name == "min" else "Max"
     declared = kinds(rows.value, known_of(rows.node))
     if declared and type(None) not in declared:
@@ -334,7 +345,7 @@ _OF_COMPARISON = type(cmp_to_key(lambda one, other: 0))
 
 
 def _apply_key(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: Any) -> Expr:
-    """Return the key of a row."""
+    """Return the sort key of a row, as an expression; refuse `cmp_to_key`."""
     if isinstance(key, ast.Lambda) and len(key.args.args) == 1:
         bind_target(inside, ast.Name(key.args.args[0].arg, ast.Store()), value)
         return reader.expr(key.body)  # type: ignore[no-any-return]

@@ -121,7 +121,7 @@ PLAINLY_ORDERED = (frozenset({int}), frozenset({str}), frozenset({bytes}))
 
 
 def as_sorted_tuple(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Expr:
-    """Return sorted rows as a tuple."""
+    """Return sorted rows as a tuple; refuse rows that are sorted in two directions."""
     order = rows.order
     assert order is not None
     if any(how != [order.descending, None] for _, *how in order.keys):
@@ -175,7 +175,8 @@ def item(rows: Rows, key: Expr, node: ast.expr, reader: Any, reading: Any) -> Ex
 
 
 def method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> Expr:
-    """Read a method of a mapping."""
+    """Read a method of a mapping or of groups: `items`, `keys`, `values` or `get`; refuse all
+    others."""
     is_groups = rows.kind == "groups"
     if name == "items" and not node.args:
         if is_groups:
@@ -207,7 +208,8 @@ def _of_key(rows: Rows, key: Expr, reading: Any) -> Rows:
 def bind_group(
     target: ast.expr, key: Expr, rows: Rows, reader: Any, reading: Any, inside: Any
 ) -> None:
-    """Bind the names in `for key, values in groups.items()` to the key and its values."""
+    """Bind the names in `for key, values in groups.items()` to the key and its values; refuse other
+    targets."""
     if not isinstance(target, ast.Tuple | ast.List) or len(target.elts) != 2:
         raise refusal_at(target, reader, "takes groups as one value", ITEMS)
     first, second = target.elts
@@ -263,7 +265,7 @@ def only_or(rows: Iterable[Any], default: Any) -> Any:
 
 
 def found_by(values: Iterable[Any], key: Any) -> Any:
-    """Return the value that a dictionary has for a key."""
+    """Return the value that a dictionary has for a key; raise `KeyError` if there is none."""
     found = list(values)
     if not found:
         raise KeyError(key)

@@ -291,7 +291,8 @@ class RowScope:
         return Lifted(body, names, self._reading.origins, count)
 
     def _bind(self, target: ast.expr, value: Expr) -> None:
-        """Bind the names of a target to the parts of a value."""
+        """Bind the names of a target to the parts of a value; refuse starred targets and
+        attributes."""
         if isinstance(target, ast.Name):
             self._reader.bound[target.id] = value
         elif isinstance(target, ast.Tuple | ast.List):
@@ -423,7 +424,7 @@ class Names(MutableMapping[str, Expr]):
         self._own: dict[str, Expr] = {}
 
     def seen(self, name: str) -> Expr | None:
-        """Return the value of a name in the scope that binds it."""
+        """Return the value of a name in the scope that binds it, or None."""
         if name in self._own:
             return self._own[name]
         return look_up_name(self._outside, name)
@@ -456,7 +457,7 @@ class Names(MutableMapping[str, Expr]):
 
 
 def look_up_name(names: MutableMapping[str, Expr], name: str) -> Expr | None:
-    """Return the value of a name, without importing it."""
+    """Return the value of a name, without importing it; None if it is not bound."""
     return names.seen(name) if isinstance(names, Names) else names.get(name)
 
 

@@ -80,7 +80,8 @@ def _count_name(statement: ast.stmt, name: str) -> int:
 
 
 def _match_empty_collection(statement: ast.stmt) -> tuple[str, str] | None:
-    """Return the name of an empty collection, and its kind."""
+    """Return the name that a statement sets to an empty collection, and its kind; None for other
+    statements."""
     match statement:
         case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, value):
             pass
@@ -133,7 +134,8 @@ def _into(into: ast.expr, generators: list[ast.comprehension], value: ast.expr) 
 
 
 def _expression(kind: str, made: Made, loop: ast.For) -> ast.expr | None:
-    """Return the comprehension of a loop, of the kind of the collection."""
+    """Return the comprehension of a loop, of the kind of the collection; None if only one of them
+    has keys."""
     _, generators, key, value = made
     if (key is not None) != kind.startswith("of"):
         return None

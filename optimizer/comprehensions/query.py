@@ -97,7 +97,10 @@ def read_callable(
 
 
 def read_function(function: Opaque, engine: Engine, written: Any) -> Query:
-    """Return the query of a function without parameters, which was written as `written`."""
+    """Return the query of a function without parameters, which was written as `written`.
+
+    Raise `PlanError` if it cannot be read.
+    """
     reading = QueryReader(engine, function, ())
     origin = Origin(function, (), queries=reading)
     called = function.function
@@ -119,7 +122,10 @@ def read_function(function: Opaque, engine: Engine, written: Any) -> Query:
 
 
 def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
-    """Return the query of a generator expression, as a function of its first source."""
+    """Return the query of a generator expression, as a function of its first source.
+
+    Raise `PlanError` if it cannot be read.
+    """
     reading = QueryReader(engine, function, ())
     origin = Origin(function, (), queries=reading)
     called: Any = function.function

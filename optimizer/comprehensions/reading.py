@@ -240,7 +240,10 @@ class QueryReader:
             return None
 
     def tested(self, node: ast.expr, reader: Any) -> Expr:
-        """Read a part whose value is only used as true or false."""
+        """Read a part whose value is only used as true or false; rows are tested for presence.
+
+        Refuse a generator, which is always true.
+        """
         if not touching.touches(node, reader, self):
             return reader.expr(node)  # type: ignore[no-any-return]
         match node:
@@ -338,7 +341,8 @@ class QueryReader:
         return replace(made, standing=replace(standing, node=node, keys=keys))
 
     def scalar(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
-        """Return rows as a value: a frozen set, or a tuple of sorted rows."""
+        """Return rows as a value: a frozen set, or a tuple of sorted rows; refuse lists and
+        dictionaries."""
         if rows.kind == "set":
             return Call(constant(frozenset), (self.collected(rows),))
         if rows.kind == "sorted":
@@ -353,7 +357,7 @@ class QueryReader:
         raise refusal_at(node, reader, *LIST_IN_ROW)
 
     def sequence(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
-        """Return a list of ordered rows as a value: a tuple."""
+        """Return a list of ordered rows as a value, a tuple; refuse a list that lost its order."""
         found = self._as_sorted(rows)
         if found is None:
             raise refusal_at(node, reader, *LOST)
@@ -458,7 +462,8 @@ def operation(node: ast.BinOp, reader: Any, reading: Any) -> Expr | None:
 
 
 def _side(node: ast.expr, reader: Any, reading: Any) -> Rows | None:
-    """Return one side of an operator of collections, which may also be a display."""
+    """Return one side of an operator of collections, which may also be a display; None if it is no
+    collection."""
     if touching.touches(node, reader, reading):
         found = reading.value(node, reader)
         if isinstance(found, Rows):
@@ -507,7 +512,7 @@ def _both(make: Any, left: Rows, right: Rows, kind: Any, reading: Any) -> Rows:
 
 
 def _constant_elements(of: Expr) -> tuple[Any, ...] | None:
-    """Return the elements of a collection of constants."""
+    """Return the elements of a collection of constants; None for other expressions."""
     match of:
         case Constant(set() | frozenset() | list() | tuple() as value):
             return tuple(value)

@@ -92,7 +92,7 @@ def _find_relations(function: FunctionType, reading: Any) -> Iterator[bool]:
 
 
 def without_value(node: ast.AST, reader: Any) -> ast.Name | None:
-    """Return a name in a part that has no value yet."""
+    """Return the first name in a part that has no value yet; None if all have one."""
     every = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
     own = {each.id for each in every if not isinstance(each.ctx, ast.Load)}
     own |= {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}

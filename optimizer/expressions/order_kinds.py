@@ -233,7 +233,7 @@ def check_number(value: Any) -> None:
 
 
 def is_number_or_none(value: Any) -> None:
-    """Raise for a value that is no number and not None."""
+    """Raise for a value that is neither a number nor None."""
     if value.__class__ not in _PLAIN_NUMBERS and value is not None:
         _NUMBER(value)
 
@@ -245,7 +245,7 @@ def is_text(value: Any) -> None:
 
 
 def is_text_or_none(value: Any) -> None:
-    """Raise for a value that is no text and not None."""
+    """Raise for a value that is neither text nor None."""
     if value.__class__ is not str and value is not None:
         _TEXT(value)
 

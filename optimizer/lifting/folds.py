@@ -319,7 +319,7 @@ def _reads_of_names(nodes: Iterable[ast.AST], names: Iterable[str]) -> Iterator[
 
 
 def _read_of_node(node: ast.AST) -> Read | None:
-    """Return a variable, or an attribute or an item of one."""
+    """Return the read of a variable, or of an attribute or item of one; None for other nodes."""
     match node:
         case ast.Name(name, ast.Load()):
             return name, None

@@ -129,7 +129,10 @@ def _read_by(function: Opaque) -> tuple[Expr, ...]:
 def read_callable_as_expr(
     function: Callable[..., Any], origin: Origin, arguments: tuple[Expr, ...]
 ) -> tuple[Expr, tuple[str, ...]]:
-    """Return the expression of a call with these arguments, and the names of the parameters."""
+    """Return the expression of a call with these arguments, and the names of the parameters.
+
+    Raise `Unreadable` if the callable has no code that can be read.
+    """
     match function:
         case FunctionType():
             tree = tree_of(function)
@@ -185,7 +188,8 @@ def bound_arguments(
     arguments: tuple[Expr, ...],
     keywords: Mapping[str, Expr],
 ) -> dict[str, Expr]:
-    """Return the parameters with their arguments, or their defaults."""
+    """Return the parameters with their arguments, or their defaults; raise `Unreadable` if they do
+    not fit."""
     declared = tree.args
     if declared.vararg or declared.kwarg:
         raise Unreadable("it takes any number of arguments", "name its parameters")
@@ -257,7 +261,10 @@ class Reader:
         return self.expr(node) if found is None else found
 
     def _block(self, statements: Sequence[ast.stmt]) -> Expr:
-        """Return the result of a function whose remaining statements are these."""
+        """Return the result of a function whose remaining statements are these.
+
+        Raise `Unreadable` for a statement that has no expression.
+        """
         if not statements:
             return NONE
         first, rest = statements[0], statements[1:]
@@ -431,7 +438,10 @@ def _has(body: Expr, value: Expr) -> bool:
 
 
 def name_value(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
-    """Return `result`, whose `body` uses a named value any number of times."""
+    """Return `result`, whose `body` uses a named value any number of times.
+
+    Raise `Unreadable` if the value may be an iterator that is used twice or not at all.
+    """
     if total(value, shapes) and is_value(value, shapes):
         return result
     if is_value(value, shapes) or (is_of_values(value, shapes) and not _has(body, value)):

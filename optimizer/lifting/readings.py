@@ -108,7 +108,8 @@ def _holds_code(part: Expr) -> bool:
 
 
 def _of_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
-    """Return the reading of a callable, derived from the reading of all its kin."""
+    """Return the reading of a callable, derived from the reading of all its kin; None if it has
+    none."""
     found = of_all_kin(function, shapes, read)
     if found is None:
         return None
@@ -247,7 +248,8 @@ def _kin(function: Opaque) -> Kin:
 
 
 def _lasting(value: Any, meaning: Any) -> Hashable:
-    """Return the meaning of a value; code itself."""
+    """Return the meaning of a value; code itself. Raise `Unlike` if it would keep other objects
+    alive."""
     if isinstance(value, (*CODE, Enum)):
         if getattr(value, "__closure__", None):
             raise Unlike  # a reference to it would keep its captures alive, such as a database
@@ -270,7 +272,7 @@ def _itself(value: Any) -> Hashable:
 
 
 def _plain(value: Any, meaning: Any) -> Hashable:
-    """Return the meaning of a value that is data at all depths."""
+    """Return the meaning of a value that is data at all depths; raise `Unlike` for other values."""
     kind = type(value)
     if kind in (tuple, list, set, frozenset, dict):
         for each in [*value, *value.values()] if kind is dict else value:

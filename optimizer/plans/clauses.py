@@ -216,7 +216,8 @@ class _Normal:
                     yield _put_chain_on(above, self._way(node))
 
     def _way(self, node: plan.Node) -> plan.Node:
-        """Return the body of the only clause of a node."""
+        """Return the body of the only clause of a node; raise `TypeError` if recursion cannot pass
+        through it."""
         match node:
             case plan.Recursive():
                 return node
@@ -451,7 +452,8 @@ def with_keys(node: plan.SemiJoin) -> plan.Join:
 
 
 def _select_keys(right: plan.Node, steps: tuple[SideTerm, ...]) -> plan.Node | None:
-    """Return the keys of the right rows that pass the tests of their side."""
+    """Return the keys of the right rows that pass their tests; None if one may raise, or have no
+    hash."""
     count, of = bindings(right), shapes(right)
     own = [(one_row(step.function.body, 0, count), step.is_key) for step in steps]
     keys = [expr for expr, is_key in own if is_key]
@@ -530,7 +532,8 @@ Rows = plan.Join | plan.Product | plan.OuterJoin
 
 
 def by_left_row(node: plan.Aggregate) -> Rows | None:
-    """Return the join whose left rows, each present once, are the groups of an aggregate."""
+    """Return the join whose left rows, each present once, are the groups of an aggregate; None if
+    none."""
     found: Rows | None = once(node, "by_left_row", _find_left_row_join)
     return found
 

@@ -128,8 +128,8 @@ def closure_of(node: plan.Fixpoint, program: Program) -> Closure | None:
 
 
 def _closure_over(base: plan.Node) -> Closure | None:
-    """Return the closure of the rows of a base, with the lowest rows that have both ends as its
-    source."""
+    """Return the closure of the rows of a base, over the lowest rows that have both ends; None
+    without two ends."""
     found = _ends_of(row_shape(base))
     if found is None or bindings(base) != 1:
         return None
@@ -151,8 +151,8 @@ def _has_certain_ends(of: Closure) -> bool:
 
 
 def _ends_of(shape: Shape) -> tuple[type, tuple[Expr, ...]] | None:
-    """Return the class of rows of two fields or items, and the expressions that read these of a
-    row."""
+    """Return the class of rows with two fields or items, and the expressions that read them; None
+    for other rows."""
     if isinstance(shape, tuple):
         return (tuple, _ends_of_parameter(tuple, 0)) if len(shape) == 2 else None
     names = constructor(shape) if isinstance(shape, type) else None
@@ -172,9 +172,11 @@ def _ends_of_parameter(kind: type, place: int) -> tuple[Expr, ...]:
 def _strip_selects(
     node: plan.Node, exprs: tuple[Expr, ...], place: int
 ) -> tuple[plan.Node, tuple[Expr, ...], tuple[str, ...] | None]:
-    """Return the node below selects and distincts, and `exprs` in terms of its row.
+    """Return the node below selects and distincts, `exprs` in terms of its row, and names of its
+    row.
 
-    Weights are ignored; selects that may raise stay. The row is the parameter `place`.
+    The names are None if there was no select. Weights are ignored; selects that may raise stay. The
+    row is the parameter `place`.
     """
     names = None
     while True:
@@ -224,7 +226,8 @@ def _extends(step: plan.Node, of: Closure) -> bool:
 
 
 def _constructed_ends(body: Expr, kind: type) -> tuple[Expr, ...] | None:
-    """Return the ends of the row of class `kind` that an expression constructs."""
+    """Return the ends of the row of class `kind` that an expression constructs; None if it
+    constructs none."""
     match body:
         case Display("tuple", (_, _)) if kind is tuple:
             return body.items
@@ -235,7 +238,8 @@ def _constructed_ends(body: Expr, kind: type) -> tuple[Expr, ...] | None:
 
 
 def _only_equation(join: plan.Join) -> tuple[Expr, Expr] | None:
-    """Return the keys of a join whose only condition is one equation, in terms of its pairs."""
+    """Return both keys of a join whose only condition is one equation, in terms of its pairs; else
+    None."""
     conditions, match = side_conditions_of(join), join_match(join)
     left: Function | None
     right: Function | None

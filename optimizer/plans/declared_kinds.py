@@ -288,7 +288,7 @@ def _of_call(value: Any) -> OrderKind | None:
 
 
 def _kind_of_returned(function: Opaque) -> OrderKind | None:
-    """Return the kind that a callable declares to return."""
+    """Return the order kind that a callable declares to return; None if it declares none."""
     return kind_of_type(returned_annotation(function))
 
 
@@ -429,7 +429,7 @@ def _types(node: plan.Node) -> Types:
 
 
 def _of_named(how: Naming | None, types: Types) -> RowsOf | None:
-    """Return the declared type of rows of a generated class."""
+    """Return the declared type of rows of a generated class; None for other rows."""
     if isinstance(how, Nesting):
         return RowsOf(how.types, how.columns, how.levels)
     is_known = how is not None and how.generated and len(how.columns) == len(types)

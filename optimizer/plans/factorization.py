@@ -128,7 +128,8 @@ def _has_sums(factors: Factorization) -> bool:
 def _over_join(
     node: plan.Aggregate,
 ) -> tuple[INNER, tuple[Expr, ...], tuple[Expr | None, ...]] | None:
-    """Return the join below, and the key and the values in terms of its pairs."""
+    """Return the join below, and the key and the values in terms of its pairs; None if they have no
+    sums."""
     called = [] if node.key is None else [node.key]
     for folded in node.aggregates:
         if folded.name not in KNOWN or folded.functions:
@@ -165,7 +166,8 @@ def _summand(folded: plan.Folded, of: Shapes) -> Expr | None:
 def _join_through_select(
     node: plan.Node, bodies: Sequence[Expr]
 ) -> tuple[INNER, Sequence[Expr]] | None:
-    """Return the join that a node is, or selects from, and expressions in terms of its pairs."""
+    """Return the join that a node is, or selects from, and expressions in terms of its pairs; else
+    None."""
     match node:
         case plan.Join() | plan.Product():
             return node, bodies
@@ -187,7 +189,10 @@ def _factors(
     values: Sequence[Expr | None],
     above: Sequence[Expr] = (),
 ) -> Factorization | None:
-    """Split parts of a group, and values, over the sides of a join; `above` tests its pairs."""
+    """Split parts of a group, and values, over the sides of a join; `above` tests its pairs.
+
+    Return None if a test or a value cannot be split.
+    """
     wide = multiway.multiway_of(join) if isinstance(join, plan.Join) else None
     of_pairs = _Pairs(bindings(join.left))
     tests = _tests_of_pairs(join)

@@ -229,7 +229,8 @@ class _Digests:
 
 
 def _method_of_class(held: Any, module: str) -> FunctionType | None:
-    """Return the function behind an attribute of a class, if it is written in `module`."""
+    """Return the function behind an attribute of a class, if it is written in `module`; else
+    None."""
     function = held.fget if isinstance(held, property) else getattr(held, "__func__", held)
     if not isinstance(function, FunctionType) or function.__module__ != module:
         return None
@@ -356,7 +357,8 @@ def _shown_twice(name: str) -> str:
 def _in_method(
     owner: Constant, name: str, arguments: tuple[Expr, ...], shape: Shaped
 ) -> str | None:
-    """Return the message about such a comparison in a method of an object of the user's.
+    """Return the message for an ambiguous time, or an instant compared with a naive time, in a
+    method.
 
     Return None if there is none. Variables of a method cannot be frozen as instants.
     """
@@ -370,7 +372,7 @@ def _in_method(
 def _in_call(
     function: Any, arguments: tuple[Expr, ...], shape: Shaped, depth: int = 0
 ) -> str | None:
-    """Return the message about such a comparison in a function that is called with arguments.
+    """Return the message for an instant that a called function compares with a naive time.
 
     Return None if there is none, or if the function has no text.
     """

@@ -164,7 +164,7 @@ def _form(node: plan.Node) -> Form | None:
 
 
 def _home_of_form(key: Hashable) -> type | None:
-    """Return the class with which a form is released."""
+    """Return the class with which a form is released; None if it names no such class."""
     return shortest_lived(classes_in(key, _inside_form_key))
 
 
@@ -206,7 +206,8 @@ class _Reader:
         return tuple(found)
 
     def _key(self, value: Any) -> Hashable:
-        """Return the key of a field of a node, without values that may differ."""
+        """Return the key of a field of a node, without values that may differ; raise `Formless` for
+        functions."""
         kind: Any = type(value)
         if kind is Opaque:
             return self._opaque(value)
@@ -296,7 +297,10 @@ def _extract_constants(expr: Expr, found: list[Constant]) -> Expr:
 
 
 def with_constants(expr: Expr, change: Callable[[Constant], Constant]) -> Expr:
-    """Change the constants that may differ; positions of items do not."""
+    """Change the constants that may differ; positions of items do not.
+
+    Raise `Formless` for an expression with a sub-query, or with code that has variables.
+    """
     kind = type(expr)
     if kind is Constant:
         return change(expr) if may_differ(expr.value) else expr  # type: ignore
@@ -341,7 +345,8 @@ def of_pairs(join: AnyJoin) -> Constants:
 
 
 def pinned_constant(test: Expr) -> tuple[Expr, Constant] | None:
-    """Return the expression that a condition equates with a plain constant, and the constant."""
+    """Return the expression that a condition equates with a plain constant, and the constant; else
+    None."""
     match test.test if isinstance(test, Again) else test:
         case Operation("==", (Constant() as value, side)) | Operation(
             "==", (side, Constant() as value)
@@ -507,7 +512,8 @@ def key_parts(body: Expr) -> tuple[Expr, ...]:
 
 
 def condition(node: plan.Node) -> Lifted | None:
-    """Return the condition of a `where` that was lifted, and does not repeat a guard's test."""
+    """Return the condition of a lifted `where` that does not repeat a guard's test; None for other
+    nodes."""
     if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
         return None
     return None if isinstance(node.predicate.body, Again) else node.predicate

@@ -176,7 +176,8 @@ class _Links:
         return parts
 
     def _next(self, part: Sequence[int], waiting: Sequence[int]) -> int | None:
-        """Return the first waiting input that the inputs of a part look up."""
+        """Return the first waiting input that the inputs of a part look up; None if there is
+        none."""
         there = Inputs(part)
         found = {new for link in self._links for new in link.leads_to(there)}
         return min(found.intersection(waiting), default=None)
@@ -323,7 +324,8 @@ def _semi_join_unread(of: JoinList, read: Collection[int]) -> JoinList:
 
 
 def _to_be_last(of: JoinList, read: Collection[int]) -> int | None:
-    """Return an input without read bindings, if the order has no more parts without it."""
+    """Return an input without read bindings whose removal adds no part to the order; None if there
+    is none."""
     unread = _unread_inputs(of, read) if len(of.inputs) > 1 else []
     parts = len(best_order(of)) if unread else 0
     return next((n for n in unread if len(best_order(of.without(n))) <= parts), None)

@@ -298,7 +298,8 @@ class Bound:
 
 
 def bound_of(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
-    """Return the comparison that decides if a row has a partner, cached."""
+    """Return the only comparison that decides if a row has a partner, cached; None if there is
+    none."""
     return once(join, "bound", _find_bound)
 
 

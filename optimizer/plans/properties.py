@@ -137,13 +137,14 @@ def _compute_is_set(node: plan.Node) -> bool:
 
 
 def table_key(node: plan.Node) -> plan.Table | None:
-    """Return the keyed table that contains the rows, at most one per key."""
+    """Return the keyed table that contains the rows, at most one per key; None if there is none."""
     found = _down(node, "below_some_of_left", _SOME_OF_LEFT)
     return found if isinstance(found, plan.Table) and found.key is not None else None
 
 
 def find_groups(node: plan.Node) -> plan.Aggregate | None:
-    """Return the aggregate that contains the rows, one per group; they may be named."""
+    """Return the aggregate that contains the rows, one per group; they may be named. None without
+    one."""
     node = _some_of(node)
     node = node if naming_by(node) is None else _some_of(node.inputs()[0])
     node = _some_of(node.inputs()[0]) if _shows_outcomes(node) else node
@@ -159,7 +160,7 @@ def _shows_outcomes(node: plan.Node) -> bool:
 
 
 def naming(node: plan.Node) -> Naming | None:
-    """Return the naming of the aggregate that contains the rows."""
+    """Return the naming of the aggregate that contains the rows; None if they are not named."""
     return naming_by(_some_of(node))
 
 
@@ -192,7 +193,7 @@ def _down(node: plan.Node, name: str, kinds: tuple[type[plan.Node], ...]) -> pla
 
 
 def is_nested(node: plan.Node) -> bool:
-    """Return True for rows with others inside, which are found by a key."""
+    """Return True for rows with other rows inside, which are found by a key."""
     return isinstance(node, plan.Select) and isinstance(naming_by(node), Nesting)
 
 
@@ -370,7 +371,8 @@ def columns(node: plan.Node, of_sql: Sequence[str] | None = None) -> list[str] |
 
 
 def _fields_in_order(node: plan.Node) -> tuple[str, ...] | None:
-    """Return the names of named rows in an order, beside which are their sort keys."""
+    """Return the field names of ordered named rows, beside which are their sort keys; None for
+    other rows."""
     while isinstance(node, plan.Where):
         node = node.input
     rows = node.input if isinstance(node, plan.OrderBy) and node.shown == 1 else None

@@ -289,7 +289,8 @@ def _level_of(join: plan.OuterJoin, is_sequence: bool, in_order: bool) -> Shredd
 
 
 def _in_group(key: Expr, group: Expr) -> Expr | None:
-    """Rewrite a key over rows of groups, `(row[0], ...)`, to the rows in them."""
+    """Rewrite a key over rows of groups, `(row[0], ...)`, to the rows in them; None if it reads
+    more."""
     of_group = Item(Parameter(0), constant(0))
     needs: tuple[Expr, ...] = ()
     if isinstance(group, First):
@@ -336,7 +337,7 @@ def _only_shows(part: Expr) -> int:
 
 
 def _sequence_of(part: Expr) -> Arranges | None:
-    """Return the function that sorts a bag, if an expression calls one."""
+    """Return the function that sorts a bag; None if the expression does not call one."""
     if not isinstance(part, Call) or not isinstance(part.function, Constant):
         return None
     found = part.function.value

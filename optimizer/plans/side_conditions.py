@@ -86,7 +86,7 @@ def join_match(node: AnyJoin) -> plan.Match:
 
 
 def residual(node: AnyJoin) -> Function | None:
-    """Return the predicate of pairs whose keys are equal."""
+    """Return the predicate that pairs with equal keys must still pass; None if there is none."""
     found = side_conditions_of(node)
     return join_match(node).on if found is None else found.residual
 
@@ -120,7 +120,7 @@ def side_of(expr: Expr, count: int) -> str | None:
 
 
 def equation_of(test: Expr, count: int) -> tuple[Expr, Expr] | None:
-    """Return the left and the right side of an equation between the sides of a join."""
+    """Return the left and the right side of an equation between the sides of a join; else None."""
     if not isinstance(test, Operation) or test.operator != "==":
         return None
     a, b = test.operands
@@ -202,8 +202,8 @@ class _Finder:
         return equation_of(test, self._count)
 
     def _guarded(self, guard: Guard) -> tuple[Expr, Expr] | None:
-        """Return the equation of a guard, each side after the `needs` of the guard that it
-        reads."""
+        """Return the equation of a guard, each side after the `needs` that read it; None if there
+        is none."""
         equation, sides = self._equation(guard.test), ("left", "right")
         needs = [(side_of(need, self._count), need) for need in guard.needs]
         if equation is None or not all(side in sides for side, _ in needs):
@@ -273,7 +273,7 @@ class Comparison:
 
 
 def ranges_of(join: plan.Join) -> Ranges | None:
-    """Return the ranges in a join's predicate, cached."""
+    """Return the ranges in a join's predicate, cached; None if it has keys or no comparison."""
     return once(join, "ranges", _find_ranges)
 
 
@@ -303,7 +303,7 @@ def _comparisons(join: plan.Join, rest: Lifted) -> list[Comparison]:
 
 
 def comparison_of(test: Expr, count: int) -> Comparison | None:
-    """Return a test as a comparison of the sides; the left one has `count` bindings."""
+    """Return a test as a comparison of the sides; the left one has `count` bindings. Else None."""
     if isinstance(test, Attempt) and test.otherwise == FALSE:
         test = test.of
     if not isinstance(test, Operation) or test.operator not in ("<", "<=", ">", ">="):

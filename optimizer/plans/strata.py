@@ -192,7 +192,8 @@ def _relation_indexes(node: plan.Fixpoint, source: plan.Node) -> list[int]:
 
 
 def _way_back(node: plan.Fixpoint, target: int, reached: list[int]) -> list[str] | None:
-    """Return the names of relations on the path from one of `reached` to the target."""
+    """Return the names of relations on the path from one of `reached` to the target; None if none
+    leads there."""
     reads = [_relation_indexes(node, body) for body in node.bodies]
     ways: dict[int, list[str]] = {i: [node.names[i]] for i in reached}
     waiting = list(ways)

@@ -136,7 +136,8 @@ def _one_or_any(values: tuple[Any, ...]) -> Any:
 
 
 def _values_of_test(part: Expr, shapes: Shapes) -> tuple[Attribute, AnyOf | Between] | None:
-    """Return the field that a single test compares, and the values that pass."""
+    """Return the field that a single test compares with constants, and the values that pass; else
+    None."""
     if not isinstance(part, Operation) or len(part.operands) != 2:
         return None
     operator, (left, right) = part.operator, part.operands
@@ -303,7 +304,7 @@ def constant_tests(tests: Iterable[Expr], shapes: Shapes) -> ConstantTests:
 
 def compared_field(part: Expr, shapes: Shapes) -> tuple[str, Classes] | None:
     """Return the field that a condition compares with a constant, and the classes that cannot
-    raise."""
+    raise; else None."""
     match part:
         case Operation(operator, (Attribute(Parameter(0), name), Constant() as constant)):
             pass

@@ -268,7 +268,7 @@ class ClashingRows:
         return len(self._rows), sys.getsizeof(self._rows) + 56 * len(self._rows)
 
     def _take(self, changes: Sequence[tuple[Entry, int]], sign: int) -> None:
-        """Insert rows, and then delete rows, so that they meet."""
+        """Insert rows first, and then delete rows, so that inserted rows meet deleted ones."""
         self._made = []
         leaving = []
         for (of, number, whole, found), weight in changes:
@@ -379,7 +379,8 @@ class Input:
 
 
 def inputs_to_ask(root: plan.Node) -> list[Input]:
-    """Return the inputs of a query that may have such values, if it looks any values up."""
+    """Return the inputs of a query with values whose `==` may raise; none if it looks no values
+    up."""
     every = nodes(root, until=_is_input)
     if all(_is_input(node) or isinstance(node, _ASKS_NOTHING) for node in every):
         return []
@@ -455,10 +456,10 @@ def parts_of_input(source: Input) -> Parts:
 
 
 def split_inputs(parts: Sequence[Parts]) -> list[tuple[plan.Node, plan.Node, Lifted]]:
-    """Return for each input the rows without those to refuse, those, and a call that raises for
-    these.
+    """Return for each input the rows to keep, the rows to refuse, and a call that raises for
+    refused rows.
 
-    The values in the `own` rows of the inputs compare with copies of themselves.
+    The values in the `own` rows of the inputs must compare with copies of themselves.
     """
     if not parts:
         return []

@@ -193,7 +193,8 @@ def _resolve_name(named: NamedValue, sides: tuple[Side, ...], role: str) -> Expr
 
 
 def _of_any(name: str, sides: tuple[Side, ...], where: str) -> Expr:
-    """Return the field or binding of this name among all bindings."""
+    """Return the field or binding of this name among all bindings; raise `PlanError` unless there
+    is one."""
     having = [side for side in sides if have(name, side.known)]
     if len(having) > 1:
         either = " or ".join(f'col("{side.name}.{name}")' for side in having)
@@ -216,7 +217,8 @@ def _of_any(name: str, sides: tuple[Side, ...], where: str) -> Expr:
 
 
 def _field_of_binding(named: NamedValue, sides: tuple[Side, ...], where: str) -> Expr:
-    """Return the field of this name of one binding."""
+    """Return the field of this name of one binding; raise `PlanError` if the binding or field is
+    missing."""
     every = _every(sides)
     if isinstance(named.of, int):
         found = every[named.of : named.of + 1]
@@ -243,7 +245,7 @@ def _field_of_binding(named: NamedValue, sides: tuple[Side, ...], where: str) ->
 
 
 def _item_of_binding(named: NamedValue, sides: tuple[Side, ...], where: str) -> Expr:
-    """Return an item of the only binding."""
+    """Return an item of the only binding; raise `PlanError` if there are several."""
     every = _every(sides)
     if len(every) != 1:
         called = ", ".join(f'col({named.name}, of="{name}")' for name, _, _ in every)

@@ -386,7 +386,8 @@ def by_most_kinds(
     *,
     first: bool = False,
 ) -> tuple[plan.Node, plan.Node, Lifted]:
-    """Return the rows with values of most kinds, the other rows, and a call that raises for these.
+    """Return the rows with values of most kinds, the other rows, and a call that raises for the
+    others.
 
     Values are of the kinds that most rows of the group have, or of the `first` by name.
     """

@@ -71,7 +71,7 @@ class PolicyQuery:
 
 
 def policy_of(root: plan.Node) -> PolicyQuery | None:
-    """Return the policy of a whole query, or of its errors."""
+    """Return the policy of a whole query, or of its errors; None if it has none."""
     found = root.known.get(PLANNED)
     return None if found is None else found[0]
 

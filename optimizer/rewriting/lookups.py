@@ -210,8 +210,8 @@ def may_raise_comparing(body: Expr, asked: Callable[[Expr], Asks]) -> bool:
 def split_clashing_look_ups(
     sides: Sequence[LookUp], memory: RefusedValues
 ) -> list[tuple[plan.Node, plan.Node, Lifted]]:
-    """Return for each side the rows without clashes, the rows to refuse, and a call that raises for
-    these.
+    """Return for each side the rows to keep, the rows to refuse, and a call that raises for refused
+    rows.
 
     Values of all sides are compared.
     """

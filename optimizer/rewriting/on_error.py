@@ -171,7 +171,8 @@ class _Guards:
         self.definitions: dict[Any, plan.Node] = {}
 
     def inputs(self, root: plan.Node) -> Mapping[int, plan.Node]:
-        """Return the inputs with values whose `==` may raise, without such rows."""
+        """Return the inputs with values whose `==` may raise, by `id`, each without the rows that
+        raise."""
         parts: list[Parts] = []
         found: dict[int, plan.Node] = {}
         for each in map(parts_of_input, inputs_to_ask(root)):

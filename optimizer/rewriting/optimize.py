@@ -142,7 +142,11 @@ def _unmark_shared(node: plan.Node) -> plan.Node:
 def _run(
     every: Sequence[plan.Node], phase: Phase, known: Interned, fired: dict[str, None]
 ) -> plan.Node:
-    """Apply the rules of a phase, at every node of a plan, until nothing changes."""
+    """Apply the rules of a phase, at every node of a plan, until nothing changes.
+
+    The names of applied rules are added to `fired`. Raise `PlanError` if a rule returns no node, or
+    the rules do not end.
+    """
     root = every[-1]
 
     def changed(node: plan.Node) -> plan.Node:

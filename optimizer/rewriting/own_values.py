@@ -38,8 +38,11 @@ OURS = frozenset({"reactive", "optimizer"})
 
 @by_recent_class(64)
 def way(kind: type) -> tuple[str, ...]:
-    """Return how values of a class compare: `_PLAIN` if they do not raise, `_ITEMS` or the names of
-    fields if others inside are compared, `OWN` if it is not known."""
+    """Return how values of a class compare.
+
+    `_PLAIN`: without raising. `_ITEMS`, or the names of fields: by the values inside. `OWN`: it is
+    not known how.
+    """
     if issubclass(kind, tuple | frozenset) and kind.__eq__ in (tuple.__eq__, frozenset.__eq__):
         return _ITEMS
     equals: Any = kind.__eq__

@@ -85,7 +85,7 @@ class _PairEquations:
 
 
 def _distinct_keys(node: plan.Node) -> tuple[plan.Node, Lifted] | None:
-    """Return the rows whose distinct keys a node has, and their key."""
+    """Return the rows whose distinct keys a node has, and their key; None for other nodes."""
     node = node.input if isinstance(node, plan.Shared) else node
     match node:
         case plan.Distinct(plan.Select(source, Lifted() as key)):
@@ -124,7 +124,7 @@ def _pair_equations(node: plan.Join | plan.OuterJoin) -> _PairEquations | None:
 
 
 def _sides_of_equation(test: Expr) -> tuple[Expr, Expr] | None:
-    """Return the sides of an equation of the left and the right."""
+    """Return the left and the right side of an equation of both; None for other tests."""
     if not isinstance(test, Operation) or test.operator != "==":
         return None
     for mine, theirs in (test.operands, test.operands[::-1]):

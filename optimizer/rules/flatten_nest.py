@@ -137,7 +137,8 @@ def _open_unnests(node: plan.Node, kept: frozenset[plan.Node]) -> flattened.RowS
 def _without_bag(
     node: plan.Unnest, read: flattened.RowSubstitution
 ) -> flattened.RowSubstitution | None:
-    """Return the rows of an unnest, over rows that replace its input's, if the bag is a nest's."""
+    """Return the rows of an unnest, over rows that replace its input's; None if the bag is not a
+    nest's."""
     if not isinstance(node.function, Lifted):
         return None
     bag = read.over(node.function.body)
@@ -153,7 +154,8 @@ def _without_bag(
 def _above(
     node: plan.Select | plan.Extend | plan.Aggregate, read: flattened.RowSubstitution
 ) -> plan.Node | None:
-    """Return a node that reads rows that replace others."""
+    """Return a node over rows that replace its input's; None if a callable reads a bag that is
+    gone."""
     if isinstance(node, plan.Extend):
         bodies = list(map(read.over, outputs(node)))
         if any(map(flattened.reads_bag, bodies)) or any(map(is_too_long, bodies)):

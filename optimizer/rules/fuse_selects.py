@@ -99,7 +99,10 @@ def _fuse_into_semi_join(
 
 def _over_partner(function: Function, f: Lifted, start: int, count: int) -> Lifted | None:
     """Rewrite a callable of a partner that f makes to the row that it is made of, of `count`
-    bindings."""
+    bindings.
+
+    Return None if the callable is not lifted, or the result is too long.
+    """
     if not isinstance(function, Lifted):
         return None
     row = Parameter(start)

@@ -89,7 +89,10 @@ def _of_joins(node: plan.Select | plan.Extend) -> plan.Node | None:
 
 
 def _semi_join_of_pairs(node: plan.Select | plan.Extend) -> plan.Node | None:
-    """Return a projection of a join that may raise, or has written keys, without its right side."""
+    """Return a projection of a join that may raise, or has written keys, without its right side.
+
+    Return None if the projection reads the right side, or is not of a join.
+    """
     match node:
         case plan.Select(plan.Join(left, right, match), Lifted() as f) if not free(right):
             count = bindings(left)

@@ -65,7 +65,8 @@ def _conjunction_of(tests: list[Lifted]) -> Expr:
 
 
 def _selection(node: plan.Node) -> tuple[plan.Node, list[Lifted] | None]:
-    """Return the node below wheres, and their conditions in the order of evaluation."""
+    """Return the node below wheres, and their conditions in order; None for these if one is not
+    lifted."""
     tests: list[Lifted] = []
     while isinstance(node, plan.Where):
         if not isinstance(node.predicate, Lifted):

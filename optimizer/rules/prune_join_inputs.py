@@ -66,7 +66,8 @@ def prune_join_inputs(node: plan.Node) -> plan.Node:
 
 
 def _fields_to_keep(joined: plan.Join, side: str, bodies: list[Expr]) -> tuple[Expr, ...] | None:
-    """Return the fields that are read of a side, if they are less than its rows."""
+    """Return the fields that are read of a side; None if they are all, too many, or pruned
+    already."""
     source: plan.Node = getattr(joined, side)
     count = bindings(joined.left)
     if keeps_identity(source) or _is_as_it_should_be(source):

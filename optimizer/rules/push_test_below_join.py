@@ -97,7 +97,8 @@ def _is_deeper(node: plan.Node) -> bool:
 
 
 def _push_first(node: plan.Join, side: str, steps: tuple[SideTerm, ...]) -> plan.Node | None:
-    """Return the join with the first condition pushed that was not pushed before."""
+    """Return the join with the first condition pushed that was not pushed before; None if there is
+    none."""
     is_left = side == "left"
     source, key = (
         (node.left, node.match.left_key) if is_left else (node.right, node.match.right_key)
@@ -154,7 +155,7 @@ def _push_test(
 
 
 def _original(tests: tuple[Expr, ...], body: Expr, start: int, *, is_left: bool) -> Expr | None:
-    """Return the condition of the predicate that a step of a side was made of."""
+    """Return the condition of the predicate that a step of a side was made of, or None."""
     for test in tests:
         if is_left and test == body:
             return test

@@ -42,7 +42,8 @@ def read_bitwise_tests(node: plan.Node) -> plan.Node:
 
 
 def condition_of(node: plan.Node) -> tuple[Lifted | None, Shapes]:
-    """Return the lifted condition of a node, with the shapes of its arguments."""
+    """Return the lifted condition of a node, with the shapes of its arguments; (None, ()) without
+    one."""
     found: object = None
     if isinstance(node, plan.Where):
         found, of = node.predicate, shapes(node.input)

@@ -85,7 +85,8 @@ def _joins(
     alternatives: Sequence[Expr],
     after: Sequence[Expr],
 ) -> plan.Node | None:
-    """Return a join per alternative, without the pairs that pass an earlier alternative."""
+    """Return a join per alternative, without pairs of earlier alternatives; None if one has no
+    keys."""
     left, right = map(_share_input, node.inputs())
     made: plan.Node | None = None
     failed: list[Expr] = []
@@ -107,8 +108,10 @@ def _halves(
     alternatives: Sequence[Expr],
     after: Sequence[Expr],
 ) -> plan.Node | None:
-    """Return semi_joins or anti_joins, each of the rows without partner by the earlier
-    alternatives."""
+    """Return semi- or anti-joins, each of the rows without partner by the earlier alternatives.
+
+    Return None if an alternative has no keys.
+    """
     alone, right = map(_share_input, node.inputs())
     made: plan.Node | None = None
     for alternative in alternatives:

@@ -265,7 +265,10 @@ class Answers:
         ]
 
     def _one(self, request: _Request, asking: plan.Node) -> None:
-        """Evaluate one query by itself: if it has a row, or its only value."""
+        """Evaluate one query by itself: if it has a row, or its only value.
+
+        Raise `PlanError` if the value has several bindings.
+        """
         is_value = request.query.kind == "value"
         if is_value and bindings(request.node) != 1:
             raise PlanError(
@@ -408,9 +411,9 @@ def guards_of_subqueries(*exprs: Expr) -> dict[Subquery, Expr | None]:
 
 
 def _any_guard(guards: list[Guard]) -> Expr | None:
-    """Return the test that one of the guards is true; a guard that includes another is dropped.
+    """Return the test that one of the guards is true; None if one is empty: it needs no test.
 
-    A dropped guard may contain the sub-query itself.
+    A guard that includes another is dropped: it may contain the sub-query itself.
     """
     if not all(guards):
         return None

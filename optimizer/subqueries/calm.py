@@ -138,7 +138,7 @@ def is_calm(expr: Expr, of: RowFacts, known: Known = frozenset()) -> bool:
 
 
 def present_expressions(test: Expr, *, is_true: bool) -> Known:
-    """Return the expressions that are not None if a test is true, or false."""
+    """Return the expressions that cannot be None if the test has the truth value `is_true`."""
     match test:
         case Operation("is not", (inner, other)) if other == NONE:
             return frozenset({inner} if is_true else ())

@@ -136,7 +136,10 @@ def above(node: plan.Node, *inputs: RowSubstitution) -> RowSubstitution | None:
 def pair_rows(
     node: plan.Product | plan.Join | plan.OuterJoin, left: RowSubstitution, right: RowSubstitution
 ) -> RowSubstitution | None:
-    """Return pairs of rows; expressions over the right row read its items."""
+    """Return pairs of rows, where expressions over the right row read its items.
+
+    Return None if the match cannot be rewritten: it reads a bag that is gone, or is too long.
+    """
     place = Parameter(bindings(left.node))
     own = _bindings_of(place, bindings(right.node))
     of_right = tuple([over(expr, own) for expr in right.row])
@@ -192,7 +195,7 @@ def _rebind_match(
     right: RowSubstitution,
     row: tuple[Expr, ...] | None = None,
 ) -> plan.Match | None:
-    """Rewrite a match to other rows."""
+    """Rewrite a match to other rows; None if one of its callables cannot be rewritten."""
     row = (*left.row, Parameter(bindings(left.node))) if row is None else row
     made = plan.Match(
         left.function(match.left_key),
@@ -206,7 +209,7 @@ def _rebind_match(
 
 
 def _of_one(f: Function | None, right: RowSubstitution) -> Lifted | None:
-    """Rewrite a callable of the right row, which is one value."""
+    """Rewrite a callable of the right row, which is one value; None if that is impossible."""
     own = _bindings_of(Parameter(0), bindings(right.node))
     return rebind(f, (one_value([over(expr, own) for expr in right.row]),), 1)
 
@@ -258,7 +261,8 @@ def _again(bag: Expr, is_arranged: bool) -> Expr:
 
 
 def _further(node: plan.Node, bag: Expr) -> RowSubstitution | None:
-    """Return the node over an input that has the bag already."""
+    """Return the node over an input that has the bag already; None if the bag is of another
+    node."""
     of, count = node.inputs(), bindings(node.inputs()[0])
     if not reads(bag) or not _is_quiet_node(node):
         return None
@@ -282,7 +286,7 @@ def _is_quiet_node(node: plan.Node) -> bool:
 def _flatten_computed(
     node: plan.Extend | plan.Select, bag: Expr, is_arranged: bool
 ) -> RowSubstitution | None:
-    """Rewrite computed columns to the rows that replace the input."""
+    """Rewrite computed columns to the rows that replace the input; None if a column may raise."""
     made, of = outputs(node), shapes(node.input)
     if not all(is_value(expr, of) and total(_without_bags(expr), of) for expr in made):
         return None
@@ -303,7 +307,7 @@ def _without_bags(expr: Expr) -> Expr:
 def _of_other(
     node: plan.Node, other: plan.Node, bag: Expr, is_arranged: bool
 ) -> RowSubstitution | None:
-    """Return the rows of one side, if the bags of the other side are empty."""
+    """Return the rows of one side, if the bags of the other side are empty; else None."""
     empty = _skip_shared(other)
     while isinstance(empty, plan.Extend | plan.Select):
         bag_there, empty = over(bag, outputs(empty)), empty.input
@@ -321,7 +325,10 @@ def _skip_shared(node: plan.Node) -> plan.Node:
 
 
 def _flatten_groups(node: plan.Aggregate, bag: Expr, is_arranged: bool) -> RowSubstitution | None:
-    """Return the rows that groups were made of, each with its key, in place of groups with bags."""
+    """Return the rows that groups were made of, each with its key, in place of groups with bags.
+
+    Return None if the bag is not collected by the node, or rows may have negative weights.
+    """
     source, key = node.input, node.key
     if node.row is not None or not isinstance(key, Lifted) or may_be_negative(source):
         return None
@@ -337,7 +344,7 @@ def _flatten_groups(node: plan.Aggregate, bag: Expr, is_arranged: bool) -> RowSu
 
 
 def _collected_value(node: plan.Aggregate, number: int) -> Lifted | None:
-    """Return the callable that a group collects, if the other aggregates cannot raise.
+    """Return the callable that a group collects; None if another aggregate may raise.
 
     `number` is the binding of the bag.
     """
@@ -375,7 +382,10 @@ def _bag_of(expr: Expr) -> tuple[Expr, int] | None:
 
 
 def _of_matches(node: plan.OuterJoin, bag: Expr, is_arranged: bool) -> RowSubstitution | None:
-    """Return an inner join with the rows of groups, in place of a left join with the groups."""
+    """Return an inner join with the rows of groups, in place of a left join with the groups.
+
+    Return None for another join, or if the bag is not one of the groups.
+    """
     found, groups, match = _bag_of(bag), node.right, node.match
     last, row = Parameter(bindings(node.left)), (*all_parameters(bindings(node.left)), BAG)
     if found is None or found[0] != last or node.kind != "left" or match.on is not None:

@@ -209,7 +209,8 @@ def _filter_with_subqueries(source: plan.Node, p: Lifted, how: How) -> plan.Node
 
 
 def _existence(test: Expr) -> tuple[Subquery, bool] | None:
-    """Return a query that must have a row, or none, and which of the two."""
+    """Return the query of an existence test, and True if it must have a row; None for other
+    tests."""
     match test:
         case Subquery("exists"):
             return test, True
@@ -453,7 +454,8 @@ def on_pairs(
     names: tuple[str, ...],
     origins: tuple[Opaque, ...],
 ) -> Lifted | None:
-    """Return the conditions of a query as conditions on pairs of a row and a row of its source."""
+    """Return the conditions of a query as a callable of a row and a row of its source; None without
+    conditions."""
     if not query.conditions:
         return None
     count = bindings(rows)

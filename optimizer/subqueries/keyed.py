@@ -129,7 +129,7 @@ def items(of: Expr, count: int) -> tuple[Expr, ...]:
 
 
 def tuple_items(body: Expr) -> tuple[Expr, ...] | None:
-    """Return the items of a tuple display."""
+    """Return the items of a tuple display; None for other expressions."""
     return body.items if isinstance(body, Display) and body.kind == "tuple" else None
 
 

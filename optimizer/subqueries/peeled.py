@@ -91,7 +91,7 @@ def decorrelate(node: plan.Node) -> DecorrelatedQuery | None:
 
 
 def _decorrelate_pairs(node: plan.Product | plan.Join) -> DecorrelatedQuery | None:
-    """Return pairs of the rows of two sources, with the conditions of both, if these cannot raise.
+    """Return pairs of the rows of two sources, with the conditions of both; None if one may raise.
 
     Conditions are tested on pairs, and the match on rows that fail them.
     """
@@ -148,7 +148,8 @@ def _extend(below: DecorrelatedQuery, node: plan.Extend) -> DecorrelatedQuery | 
 def _select(
     below: DecorrelatedQuery, f: Lifted, row: tuple[Expr, ...], source: plan.Node
 ) -> DecorrelatedQuery | None:
-    """Return the rows that a callable makes of some bindings."""
+    """Return the query with the result of a callable as its row; None if the result is no value, or
+    too long."""
     if not is_value(f.body, shapes(source)):
         return None
     made = over(f.body, row)
@@ -189,7 +190,8 @@ def filter_source(query: DecorrelatedQuery) -> plan.Node:
 
 
 def equation(test: Expr) -> tuple[int, Expr] | None:
-    """Return the argument in an equation, and the expression over the rows that it equals."""
+    """Return the argument in an equation, and the expression over rows that it equals; None for
+    other tests."""
     if not isinstance(test, Operation) or test.operator != "==":
         return None
     for mine, theirs in (test.operands, test.operands[::-1]):

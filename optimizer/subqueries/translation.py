@@ -270,7 +270,8 @@ class Translation:
     # Nodes.
 
     def _by_equation(self, node: plan.Node) -> KeyedRows | None:
-        """Return the rows of a query that equates each argument with an expression over rows."""
+        """Return the rows of a query that equates each argument with an expression over rows; else
+        None."""
         count = self.values.arguments
         if not self.asked.by_equation or not count:
             return None
@@ -350,7 +351,7 @@ class Translation:
         return tuple(replace(a, value=self._value_of(a, x)) for a in node.aggregates)
 
     def _value_of(self, folded: plan.Folded, x: KeyedRows) -> Function | None:
-        """Return the value of an aggregate; the row if it has no callable."""
+        """Return the value of an aggregate; without a callable the row, or None for `Count`."""
         if folded.value is not None:
             return self.callable(folded.value, x)
         return None if folded.name == "Count" else self.plain(one_value(x.row), x)
@@ -513,7 +514,7 @@ def with_value(*parts: object) -> tuple[object, ...]:
 
 
 def _of_right(key: Function | None) -> Lifted | None:
-    """Return the key of a packed right side."""
+    """Return the key of a packed right side; None without a key."""
     return None if key is None else over_row(key, (Item(Parameter(0), ONE),), 1)
 
 
