@@ -24,7 +24,7 @@ from reactive.languages.sql.terms.common_types import DIALECTS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it; the exit code."""
+    """Run the command line `arguments`, by default the process's; return the exit code."""
     given = _parser().parse_args(arguments)
     console = Console()
     with Database(dialect=given.dialect) as db:

@@ -60,7 +60,7 @@ def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
 
 
 def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
-    """Run a statement; how many rows it changed."""
+    """Run one statement, and return the number of rows that it changed."""
     engine = db._engine
     dialect, catalog = dialect_of(engine), catalog_of(engine)
     tree = one(text, dialect, parameters)
@@ -122,7 +122,7 @@ def catalog_of(engine: Any) -> Catalog:
 
 
 def _in_order(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
-    """Return the rows of a query, which stand in its order."""
+    """Return the rows of a query in its order, within its limit, and their schema."""
     places = [_column(key, query) for key in query.sort]
     if None in places:
         return _by_more(query)
@@ -137,14 +137,14 @@ def _in_order(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
 
 
 def _column(key: plan.SortKey, query: SelectQuery) -> int | None:
-    """Return the column that the rows stand in order by."""
+    """Return the number of the column that equals a sort key; None if no column does."""
     assert isinstance(key.function, Lifted)
     body = key.function.body
     return next((n for n, v in enumerate(query.values) if as_optional(v) == body), None)
 
 
 def _by_more(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
-    """Return rows sorted by values that they do not have, which are appended to them."""
+    """Return rows in the order of values that are not among their columns, and their schema."""
     schema, kind = schema_of_values(query.names, query.values)
     row = query.scope.function(record_of(kind, [as_optional(value) for value in query.values]))
     beside = [key.function for key in query.sort]
@@ -164,7 +164,7 @@ def _of_rows(expr: Expr, bindings: int) -> Lifted:
 
 
 def _value(node: Any, scope: Scope) -> TypedValue:
-    """Return a value; ARRAY of a query is one that is made of all its rows."""
+    """Return the value of a node; ARRAY of a query is an array of all its rows."""
     if isinstance(node, exp.Array) and _is_of_query(node.expressions):
         return query.array(node.expressions[0], scope)
     return scalar.value(node, scope)
@@ -191,7 +191,7 @@ MOST_LEVELS = 40
 
 
 def _on_large_stack(read: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `read` run on a large stack."""
+    """Return a function that calls `read` on a large stack; too deep a text raises `PlanError`."""
 
     def reading(node: Any, scope: Scope, **options: Any) -> Any:
         if has_large_stack():

@@ -170,7 +170,7 @@ def name_of(node: Any) -> str:
 
 
 def fold(aggregate: Aggregation[Any], of: TypedValue | None, scope: Scope) -> plan.Folded:
-    """Return an aggregate of the API as the plan holds it, of a value of the rows."""
+    """Return the plan's fold of an aggregate of the API, over a value of the rows."""
     return make_fold(aggregate, lambda function, role: _function(of, scope))
 
 
@@ -198,7 +198,7 @@ def collect_values(of: TypedValue, scope: Scope) -> plan.Folded:
 
 
 def pair(*values: TypedValue) -> TypedValue:
-    """Return several values as a tuple, NULL where one is."""
+    """Return several values as a tuple; NULL if one of them is."""
     packed = tuple_of(*(value.expr for value in values))
     tests = present(*values)
     if not tests:

@@ -137,7 +137,7 @@ def folds_of_call(asked: AggregateCall) -> CallFolds:
 
 
 def _read_order(asked: AggregateCall) -> None:
-    """Check an ORDER BY inside of an aggregate whose value no order changes.
+    """Read an ORDER BY that does not change the aggregate, so that it counts as read.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def _sum_of_value(asked: AggregateCall, of: TypedValue) -> CallFolds:
 
 
 def _if_any(found: tuple[Expr, ...], kind: SqlType) -> TypedValue:
-    """Return the first result, where the second is not 0."""
+    """Return the first result; NULL if the second result, a count, is 0."""
     return itself(Conditional(found[1], found[0], NONE), kind)
 
 

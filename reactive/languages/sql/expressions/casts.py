@@ -172,7 +172,7 @@ def _convert_by(
     *,
     attempt: bool,
 ) -> TypedValue:
-    """Return a value as a function makes it, with further arguments."""
+    """Return a cast by a function and its arguments; without a function only the type changes."""
     function, more = made
     if function is None:
         return TypedValue(value.expr, to, value.nulls)
@@ -204,7 +204,7 @@ def _of_postgres(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
 def _maker(
     of: SqlType, to: SqlType, *, zone: str, attempt: bool = False, exact: bool = False
 ) -> tuple[Callable[..., Any] | None, tuple[Any, ...]]:
-    """Return the function that makes a value of a type, and what it is given besides.
+    """Return the function of a cast, and its further arguments; no function: the value stays.
 
     Raises
     ------
@@ -284,7 +284,7 @@ def _in_range(of: SqlType, to: SqlType) -> Callable[..., Any] | None:
 def _part_maker(
     of: SqlType, to: SqlType, *, attempt: bool, exact: bool, zone: str
 ) -> Callable[..., Any] | None:
-    """Return the function of a value inside an array or a struct; an attempt is of each."""
+    """Return the cast of a value inside an array or a struct; None if it stays as it is."""
     if of == to and to.kind not in ("any", "array", "struct"):
         return None
     function, more = _maker(of, to, attempt=attempt, exact=exact, zone=zone)

@@ -125,7 +125,7 @@ def compare_values(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
 
 
 def _inner(value: TypedValue) -> TypedValue:
-    """Return the leaves that must not be NULL before the value can be read: all but itself."""
+    """Return a value that is NULL only if a leaf before its own expression is None."""
     is_leaf = value.nulls[-1:] == (value.expr,)
     return TypedValue(value.expr, value.type, value.nulls[:-1] if is_leaf else value.nulls)
 

@@ -168,7 +168,7 @@ def _read_beside_zone(known: TypedValue, value: TypedValue, scope: Scope, cast: 
 
 
 def either(known: Any, plain: Any, instant: Any) -> Any:
-    """Return a constant as an instant beside a value that has a zone."""
+    """Return `instant` if the `known` value has a zone, else `plain`."""
     return plain if known is None or known.tzinfo is None else instant
 
 

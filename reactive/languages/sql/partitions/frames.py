@@ -150,7 +150,7 @@ class Entries:
         return chain.from_iterable(islice(c.shown, first, last) for c, first, last in pieces)
 
     def all_shown_back(self, start: int, stop: int) -> Iterator[Any]:
-        """Yield these output rows from the last to the first."""
+        """Yield the output rows from `stop` back to `start`."""
         for chunk, first, last in reversed(list(self.pieces(start, stop))):
             yield from reversed(chunk.shown[first:last])
 
@@ -351,13 +351,13 @@ class Order:
     # Frames.
 
     def frame(self, frame: Frame, place: int) -> Span:
-        """Return from where to where a row's frame is, with what it excludes."""
+        """Return the span of a row's frame, within the partition; rows of EXCLUDE are included."""
         size = self.entries.size
         start = min(max(0, self.start(frame, place)), size)
         return start, max(start, min(size, self.end(frame, place)))
 
     def parts(self, frame: Frame, place: int) -> tuple[Span, ...]:
-        """Return a row's frame without what it excludes."""
+        """Return the spans of a row's frame, without the rows of EXCLUDE."""
         start, end = self.frame(frame, place)
         match frame.exclude:
             case "current":
@@ -379,13 +379,13 @@ class Order:
         return self._edge(frame, frame.end, place, is_end=True)
 
     def seeing(self, frame: Frame, place: int) -> Span:
-        """Return the rows in whose frames a row is, or which it moves by coming or going."""
+        """Return the rows whose frames contain a row, or move when it is inserted or deleted."""
         if frame.kind == "rows":
             return self._seeing_rows(frame, place)
         return self._seeing_from(frame, place), self._seeing_to(frame, place)
 
     def moved(self, frame: Frame, place: int, *, is_end: bool) -> Span:
-        """Return the rows for which this row lies between them and an edge of their frame."""
+        """Return the rows that have the row at `place` between them and an edge of their frame."""
         by, size = _signed(frame.end if is_end else frame.start), self.entries.size
         if frame.kind == "rows":
             first, last = sorted((place, place - by))
@@ -430,7 +430,7 @@ class Order:
         return self.entries.place(behind(found) if is_end else found)
 
     def _seeing_rows(self, frame: Frame, place: int) -> Span:
-        """Return a row between another one and its frame moves it too."""
+        """Return the rows whose frame, by row numbers, has this row, or moves without it."""
         start, end, size = _signed(frame.start), _signed(frame.end), self.entries.size
         first = 0 if end is None else max(0, place - max(0, end))
         return first, size if start is None else min(size, place - min(0, start) + 1)

@@ -40,14 +40,14 @@ from reactive.languages.sql.runtime import folds
 
 
 def shifted(asked: Asked) -> Function:
-    """Return LAG or LEAD: the value a number of rows behind, and the default without one."""
+    """Return LAG or LEAD: the value a number of rows away, the default beyond the partition."""
     if asked.ignores_nulls:
         return Function(partial(_near_known, asked), partial(_shifted_among, asked))
     return Function(partial(_near, asked.more[0]), partial(_shifted, asked))
 
 
 def nth(asked: Asked) -> Function:
-    """Return the value of a row of the frame by its place in it, from the end if negative."""
+    """Return FIRST_VALUE, LAST_VALUE or NTH_VALUE; a negative number counts from the end."""
     if asked.ignores_nulls or asked.frame.exclude:
         return Function(partial(_in_frame, asked), partial(_nth_of_all, asked))
     settles: Any = "always" if asked.frame.is_whole else "never"
@@ -80,7 +80,7 @@ def _defaults(default: int | None, order: Order, start: int, stop: int) -> Itera
 
 
 def _near_known(asked: Asked, order: Order, place: int) -> Iterable[Span]:
-    """Return the rows up to a number of rows with a value, to one side."""
+    """Return the rows from a row to the one that is `by` values other than NULL away."""
     by, _ = asked.more
     if not by:
         return ()
@@ -112,7 +112,7 @@ def _shifted_among(asked: Asked, order: Order, start: int, stop: int, told: Told
 
 
 def _with_known_beside(asked: Asked, order: Order, start: int, stop: int) -> tuple[list[Any], int]:
-    """Return the values of some rows, and on as far as there are enough; the place of the first."""
+    """Return the values of the rows and of enough rows to one side, and the first one's place."""
     by, _ = asked.more
     values = values_of(order, asked.argument, start, stop)
     left = abs(by)
@@ -211,7 +211,7 @@ _INTS = frozenset([int, bool])
 
 
 def totalled(asked: Asked) -> Function:
-    """Return the function of a name."""
+    """Return COUNT, SUM or AVG of frames, by the name in `asked.more`."""
     (name,) = asked.more
     frame = asked.frame
     if frame.exclude:
@@ -224,7 +224,7 @@ def totalled(asked: Asked) -> Function:
 
 
 def folded(asked: Asked) -> Function:
-    """Return a callable of the values of a frame, asked anew for every row that sees a change."""
+    """Return a callable's function of frames, called again for each row that sees a change."""
     settles: Settles = "always" if asked.frame.is_whole else "never"
     return Function(partial(in_frame, asked.frame), partial(_folded, asked), settles=settles)
 
@@ -267,7 +267,7 @@ def _added(total: Total, asked: Asked, row: Any, weight: int) -> Total:
 
 
 def _of_span(order: Order, asked: Asked, start: int, stop: int) -> Total:
-    """Return the total of some rows, that of whole chunks as it is known."""
+    """Return the total of some rows; the totals of whole chunks are cached."""
     parts, chunks = order.entries.apart(start, stop)
     name = (asked.more, asked.argument)
     for chunk in chunks:
@@ -401,8 +401,7 @@ def in_frame(frame: Frame, order: Order, place: int) -> Iterable[Span]:
 
     If a frame ends some rows away from its own row, a row inserted between these two moves the
     frame: another row enters or leaves it. An unchanged answer there does not imply unchanged
-        answers behind,
-    so each of these rows is a span.
+    answers behind, so each of these rows is a span.
     """
     start, stop = order.seeing(frame, place)
     if frame.is_whole or frame.kind == "range":

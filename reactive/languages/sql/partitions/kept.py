@@ -87,7 +87,7 @@ class WindowPartition:
             return self._break(changes)
 
     def undo(self) -> None:
-        """Be as before the last step."""
+        """Restore the state before the last step."""
         self._take_back()
         self._was = None
 
@@ -129,7 +129,7 @@ class WindowPartition:
         self._order, self._sight, self._owed, self._broken = self._was
 
     def _break(self, changes: Sequence[Pair]) -> list[Pair]:
-        """Show nothing, and hold the rows only."""
+        """Hold all rows without an order, and return the deletion of all output rows."""
         gone = [(row, -1) for row, _ in self.contents()]
         rows = dict(self._owed) if self._broken is None else dict(self._broken)
         for row in self._order.entries.from_(0):
@@ -229,7 +229,7 @@ class WindowPartition:
     # What is said.
 
     def _asked(self, seen: Spans | None, before: int, out: list[Pair]) -> Answers:
-        """Return the changed answers of the functions, and remove output rows beyond the limit."""
+        """Return the new answers; append to `out` the output rows beyond the limit, deleted."""
         made, order = self._made, self._order
         size, sight, cut = order.entries.size, self._sight, made.cut(order)
         if cut < sight or seen is None:
@@ -259,7 +259,7 @@ class WindowPartition:
         return said
 
     def _hide(self, start: int, stop: int, out: list[Pair]) -> None:
-        """Remove the output rows of a span."""
+        """Remove the output rows of a span, and append them to `out` as deleted."""
         shown = list(self._order.entries.all_shown(start, stop))
         for place, row in enumerate(shown, start):
             if row is not None:
@@ -278,7 +278,7 @@ class WindowPartition:
         settles: bool = True,
         alone: Container[int] = (),
     ) -> tuple[int, bool]:
-        """Ask a function of rows one after the other, until it settles; the last, and if it has."""
+        """Put new answers into `said`; return the last row evaluated, and if it settled."""
         function, order = self._made.functions[number], self._order
         places: Sequence[int] = range(start, stop)
         shown = order.entries.all_shown(start, stop)
@@ -314,7 +314,7 @@ class WindowPartition:
 
 
 def _ask_on(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) -> None:
-    """Ask a function that settles: all that begin before a row where it does are settled."""
+    """Evaluate spans in order; behind a row that settles, the rest of its spans is skipped."""
     last, is_settled = -1, False
     for start, stop in sorted(spans):
         if start > last:
@@ -324,7 +324,7 @@ def _ask_on(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) 
 
 
 def _ask_back(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) -> None:
-    """Evaluate spans from the last row to the first."""
+    """Evaluate spans from the last row back; before one that settles, the rest is skipped."""
     first, is_settled = -1, False
     for start, stop in sorted(spans, key=itemgetter(1), reverse=True):
         if stop <= first or first < 0:

@@ -267,7 +267,7 @@ def _better(better: Better, one: Any, other: Any) -> Any:
 
 
 def _best(asked: Asked, order: Order, start: int, stop: int) -> Any:
-    """Return the best value of some rows, that of whole chunks as it is known."""
+    """Return the best value of some rows; the best values of whole chunks are cached."""
     parts, chunks = order.entries.apart(start, stop)
     name = (asked.more, asked.argument)
     for chunk in chunks:

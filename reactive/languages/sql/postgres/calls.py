@@ -299,7 +299,7 @@ def _interval(node: Any, scope: Scope) -> TypedValue:
 
 
 def _interval_as_written(given: str, node: Any, scope: Scope) -> TypedValue:
-    """Return an interval whose unit is inside the quotes, or behind them."""
+    """Return an interval with its unit inside the quotes; refuse one with the unit behind them."""
     text = str(node.this.this)
     inside = re.search(rf"'\s*{re.escape(text)}\s*[a-z]+\s*'", scope.text, re.IGNORECASE)
     if inside is None or re.search(rf"'\s*{re.escape(text)}\s*'", scope.text):

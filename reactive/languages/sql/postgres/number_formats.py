@@ -169,7 +169,7 @@ class NumberFormat:
         """The place of the first 0 before the point."""
         self.zeros_end = 0
         self.sign_after: int | None = None
-        """Return the number of digits before the point that stand before an S."""
+        """The number of digits before the point that stand before an S; None behind the point."""
         self.names = set[str]()
         for word, _ in words:
             self._take(word)

@@ -305,7 +305,7 @@ def _one_set(
     *,
     is_grouped: bool,
 ) -> tuple[plan.Node, list[TypedValue], list[Expr]]:
-    """Return the groups of one list of keys, the places of the keys, and of the results."""
+    """Return the groups of one list of keys: their plan, the keys and the results."""
     if not is_grouped:
         folds = folds or (fold(Count(), None, scope),)
         return freed(plan.Aggregate(source, None, folds)), [], list(all_parameters(len(folds)))
@@ -324,7 +324,7 @@ def _several(
     folds: tuple[plan.Folded, ...],
     sets: tuple[frozenset[int], ...],
 ) -> tuple[plan.Node, list[TypedValue], list[Expr]]:
-    """Return the groups of several sets of keys: their plan, results and keys.
+    """Return the groups of several sets of keys: their plan, the keys and the results.
 
     A key that the set does not have is NULL; the last value is the number of the set.
     """
@@ -360,7 +360,7 @@ def filter_rows(node: plan.Node, scope: Scope, test: Expr) -> plan.Node:
 
 
 def freed(node: plan.Node) -> plan.Node:
-    """Return a node whose callables may have sub-queries, without any."""
+    """Return an equivalent node whose callables have no sub-queries."""
     return subqueries.remove_subqueries(
         node, of_no_rows=_of_no_rows, canonical=canonical, in_order=False
     )
@@ -377,7 +377,7 @@ def reads_query(value: TypedValue) -> bool:
 
 
 def columns_before(node: plan.Node, scope: Scope, columns: Sequence[Expr]) -> plan.Node:
-    """Return the bindings of a plan, with columns behind them that sub-queries give."""
+    """Return a plan with `columns` appended to its bindings, without sub-queries."""
     functions = tuple(map(scope.function, columns))
     return freed(plan.Extend(node, tuple(range(scope.bindings)), functions))
 
@@ -523,7 +523,7 @@ def key_of(values: Sequence[TypedValue]) -> Expr:
 
 
 def keys_of(values: Sequence[TypedValue], key: Expr) -> list[TypedValue]:
-    """Return the values again, of their key."""
+    """Return the values as parts of the grouping key that `key_of` made of them."""
     places = [key] if len(values) == 1 else [Item(key, constant(n)) for n in range(len(values))]
     return [
         TypedValue(place, value.type, (place,) if value.nullable else ())

@@ -190,12 +190,12 @@ def _kind(node: Any) -> type:
 
 
 def _read_of(schema: BindingSchema) -> tuple[Any, ...]:
-    """Return how each column is read from a row."""
+    """Return the field or position by which each column is read from a row."""
     return tuple(column.read for column in schema.columns)
 
 
 def _same_rows(node: plan.Node, of: BindingSchema, like: BindingSchema, around: Scope) -> plan.Node:
-    """Return rows converted so that they are read as others are."""
+    """Return rows of the schema `of`, converted to rows that are read as those of `like`."""
     made = query_of_rows(node, of, around)
     return select_values(made.node, made.scope, like.names, made.values)[0]
 
@@ -210,7 +210,7 @@ def _by_name(left: SelectQuery, right: SelectQuery, node: Any, around: Scope) ->
 
 
 def _both(left: BindingSchema, right: BindingSchema, around: Scope) -> BindingSchema:
-    """Return the schema of columns whose rows are of either side."""
+    """Return the schema of rows from either side: common types, nullable if one side is."""
     columns = []
     for mine, theirs in zip(left.columns, right.columns, strict=True):
         kind = theirs.type if mine.type is NULL else _common(mine.type, theirs.type, around)

@@ -302,7 +302,7 @@ def _no_row_matches(asked: RowComparison) -> Expr:
 
 
 def _inside(asked: RowComparison, *, nullable: bool) -> tuple[TypedValue, ...]:
-    """Return the compared values as the query reads them; not `nullable` if tested outside."""
+    """Return the compared values as the query reads them; never NULL unless `nullable`."""
     inside = tuple(map(asked.correlation.read, asked.left))
     return inside if nullable else tuple(replace(value, nulls=()) for value in inside)
 
@@ -322,7 +322,7 @@ def _tests(asked: RowComparison, left: Sequence[TypedValue]) -> list[Expr]:
 def _without_guard(
     left: TypedValue, column: TypedValue, symbol: str
 ) -> tuple[TypedValue, TypedValue]:
-    """Return a column that is None is equal to no value that is not: it needs no guard."""
+    """Return both sides, the column without a test for NULL where `==` needs none."""
     is_leaf = column.nulls == (column.expr,)
     if symbol == "==" and is_leaf and not left.nullable:
         column = replace(column, nulls=())

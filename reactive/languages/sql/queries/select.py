@@ -187,7 +187,7 @@ def _add_windows(made: plan.Node, scope: Scope, asked: Sequence[Any]) -> tuple[p
 
 
 def _with_answers(made: plan.Node, scope: Scope, windows: Sequence[Any]) -> tuple[plan.Node, Scope]:
-    """Put the answers of queries inside of windows into bindings of their own before them."""
+    """Append a binding for each sub-query in the windows; return the node and the wider scope."""
     inside = [part for window in windows for part in _queries_in(window)]
     values = [scope.value(part) for part in inside]
     found = [(part, v) for part, v in zip(inside, values, strict=True) if reads_query(v)]
@@ -217,7 +217,7 @@ def _queries_in(node: Any) -> Iterator[Any]:
 def _with_elements(
     made: plan.Node, scope: Scope, asked: Sequence[Any]
 ) -> tuple[plan.Node, Scope, bool]:
-    """Return a row for each element of the arrays that are unnested in SELECT, side by side."""
+    """Append elements that SELECT unnests: a row for each; True if it unnests arrays."""
     calls = [
         c for e in asked for c in _of_kind(e, lambda n: isinstance(n, exp.Explode | exp.Unnest))
     ]
@@ -239,7 +239,7 @@ def _with_elements(
 
 
 def _in_order(query: SelectQuery, node: Any, columns: Sequence[SelectColumn]) -> SelectQuery:
-    """Return the rows that DISTINCT leaves, with their order, and the part of it that is wanted."""
+    """Return the query with its DISTINCT, ORDER BY, LIMIT and OFFSET."""
     order = order_of(node, query.scope, columns, query.values)
     limit, offset = limits(node, query.scope)
     distinct = node.args.get("distinct")
@@ -268,7 +268,7 @@ def _in_order(query: SelectQuery, node: Any, columns: Sequence[SelectColumn]) ->
 def _asked_before(
     query: SelectQuery, order: list[tuple[Any, TypedValue]]
 ) -> tuple[SelectQuery, list[tuple[Any, TypedValue]]]:
-    """Return a query whose columns and order read what sub-queries gave before."""
+    """Return the query and order with their sub-queries answered in bindings appended before."""
     every = [*query.values, *(value for _, value in order)]
     places = [n for n, value in enumerate(every) if reads_query(value)]
     if not places:

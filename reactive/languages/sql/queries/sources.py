@@ -84,7 +84,7 @@ def _items(joins: Sequence[Any], around: Scope) -> list[tuple[Any, list[Any]]]:
 
 
 def _cross_item(rows: PlannedRows, item: Any, joins: Sequence[Any], around: Scope) -> PlannedRows:
-    """Return the product of the rows so far and an item whose joins may miss rows of it."""
+    """Return the rows joined with an item and its own joins; for None, the rows with `joins`."""
     made = rows if item is None else source(item.this, around, None)
     for join in joins:
         made = _join_item(made, join, around)
@@ -243,7 +243,7 @@ def _narrow_right_side(
 
 
 def _side_by_side(left: PlannedRows, right: PlannedRows, kind: str | None) -> PlannedRows:
-    """Return the columns of both sides of a join, where a row of either side may be missing."""
+    """Return the columns of both sides of a join; those of a side that may miss are nullable."""
     mine = left.missing() if kind in ("right", "full") else left
     theirs = right.moved(left.bindings, missing=kind in ("left", "full"))
     both = (*mine.sources, *theirs.sources)

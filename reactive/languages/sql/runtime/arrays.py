@@ -55,7 +55,7 @@ def read(text: str, zone: str) -> dt.datetime:
 
 
 def read_of_duckdb(text: str, zone: str) -> dt.datetime:
-    """Return the same; DuckDB takes no blank behind a day without a time."""
+    """Return the instant that a text says; refuse a blank behind a day without a time."""
     found = _MOMENT.fullmatch(text)
     if found is not None and not found["time"] and text[found.end("day") :][:1].isspace():
         raise ValueError(f"{text!r} is no timestamp")
@@ -103,7 +103,7 @@ def turned(value: dt.datetime, other: str, zone: str) -> dt.datetime:
 
 
 def _checked(name: str) -> str:
-    """Return the name of a zone, in upper or lower case."""
+    """Return the name of a zone as it is; raise if there is no such zone."""
     if not _OFFSET.fullmatch(name):
         zone_named(name)
     return name
@@ -184,7 +184,7 @@ def truncated(unit: str, value: dt.datetime, zone: str) -> dt.datetime:
 
 
 def truncated_of_duckdb(unit: str, value: dt.datetime, zone: str) -> dt.datetime:
-    """Return the same as DuckDB has it: the later one of two hours that clocks show alike."""
+    """Return `truncated`; of two hours that clocks show alike, DuckDB has the later one."""
     if unit != "hour" or value.tzinfo is None:
         return truncated(unit, value, zone)
     return in_zone(of_local_time(times.truncated(unit, local_time(value, zone)), zone), zone)
@@ -449,17 +449,17 @@ def contains_any(array: Array, items: Array) -> bool:
 
 
 def position(array: Array, item: Any) -> int | None:
-    """Return the place where an element is first."""
+    """Return the first place of an element, from 1 on; None if it is absent."""
     return array.index(item) + 1 if item in array else None
 
 
 def place_of(array: Array | None, item: Any) -> int | None:
-    """Return the same of an element that may be NULL, as DuckDB does."""
+    """Return the first place of an element, which may be NULL; None if absent, or of no array."""
     return None if array is None else position(array, item)
 
 
 def is_in(array: Array | None, item: Any) -> bool | None:
-    """Return whether an element is equal; of no elements NULL is none."""
+    """Return True if an element equals `item`; None for no array, or NULL in one with elements."""
     if array is None or (item is None and array):
         return None
     return item in array
@@ -527,7 +527,7 @@ MOST_ELEMENTS = 10_000_000
 
 
 def numbers(start: int, end: int, step: int = 1, most: int | None = None) -> Array:
-    """Return the numbers from one up to another, without that; `most` of them.
+    """Return the numbers from `start` to before `end`, at most `most`; none for a step of 0.
 
     >>> numbers(5, 1, -2), numbers(1, 5, 0), numbers(0, 10**12, 1, 2)
     ((5, 3), (), (0, 1))
@@ -536,7 +536,7 @@ def numbers(start: int, end: int, step: int = 1, most: int | None = None) -> Arr
 
 
 def series(start: int, end: int, step: int = 1, most: int | None = None) -> Array:
-    """Return the numbers from one up to another, with that; `most` of them.
+    """Return the numbers from `start` to `end`, with the end, at most `most`.
 
     >>> series(1, 3), series(5, 1, -2)
     ((1, 2, 3), (5, 3, 1))

@@ -214,17 +214,17 @@ def cube_root(value: float) -> float:
 
 
 def logarithm(value: float) -> float:
-    """Return the natural one."""
+    """Return the natural logarithm."""
     return _logarithm(math.log, value)
 
 
 def logarithm_10(value: float) -> float:
-    """Return the common one."""
+    """Return the common logarithm."""
     return _logarithm(math.log10, value)
 
 
 def logarithm_2(value: float) -> float:
-    """Return the binary one."""
+    """Return the binary logarithm."""
     return _logarithm(math.log2, value)
 
 

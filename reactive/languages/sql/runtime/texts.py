@@ -302,7 +302,7 @@ def right(text: str, count: int) -> str:
 
 
 def repeated(text: str, times: int) -> str:
-    """Return a text `times` times."""
+    """Return a text repeated a number of times; raise if it would be too long."""
     check_length(len(text) * times)
     return text * times
 
@@ -345,7 +345,7 @@ def parts_between(text: str, delimiter: str) -> tuple[str, ...]:
 
 
 def parts_of(text: str | None, delimiter: str | None) -> tuple[str, ...] | None:
-    """Return the same; NULL as a delimiter is in no text."""
+    """Return the parts of a text between delimiters; the whole text if the delimiter is NULL."""
     if text is None or delimiter is None:
         return None if text is None else (text,)
     return parts_between(text, delimiter)

@@ -102,7 +102,7 @@ def collated(value: TypedValue, collation: str | None) -> TypedValue:
 
 
 def converted(value: TypedValue, affinity: str | None) -> TypedValue:
-    """Return a value where the other side of a comparison has some affinity."""
+    """Return a value with the affinity that a comparison applies to it."""
     if value.type.kind in ("null", "bytes"):
         return value
     if affinity in NUMERIC and not is_number(value.type):

@@ -396,7 +396,7 @@ class Edit:
 
 
 def _located(node: Node, path: Any, *, adds: bool) -> tuple[Node | None, bool]:
-    """Return the part at a path, and True if it was added; None if there is none."""
+    """Return the part at a path (None if there is none), and True if it was added."""
     if path is None:
         return None, False
     if not adds:
@@ -414,7 +414,7 @@ def _located(node: Node, path: Any, *, adds: bool) -> tuple[Node | None, bool]:
 
 
 def _end_of_known(node: Node, text: str) -> int:
-    """Return the length of the longest beginning of a path that leads to a part."""
+    """Return the end of the longest prefix of a path that leads to a part of the node."""
     place = 1
     while (found := STEP.match(text, place)) is not None:
         wanted = "object" if text[place] == "." else "array"
@@ -426,7 +426,7 @@ def _end_of_known(node: Node, text: str) -> int:
 
 
 def _add(node: Node, found: re.Match[str], part: Node) -> bool:
-    """Add a part behind the last one; False if a step does not lead there."""
+    """Append a part to an object or array, by a step; False if the step cannot lead there."""
     label, bare, number, back = found.groups()
     if number is None and not found[0].startswith("["):
         if node.kind != "object":

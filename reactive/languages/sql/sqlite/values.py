@@ -316,7 +316,7 @@ class RankBy:
 
 
 def value_of(place: Any) -> Any:
-    """Return the value whose rank stands at the end."""
+    """Return the value whose rank stands at the end of `place`."""
     return place[len(place) - 4 + place[-4]]
 
 

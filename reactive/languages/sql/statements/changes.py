@@ -50,7 +50,7 @@ def _refuse_parts(tree: Any, kind: str, parts: tuple[str, ...], around: Scope) -
 
 
 def insert(tree: Any, around: Scope, db: Any) -> int:
-    """Add rows; how many."""
+    """Run an INSERT, and return the number of inserted or changed rows."""
     _refuse_parts(tree, "INSERT", ("returning", "overwrite", "where"), around)
     around = with_names(tree, around)
     with misreadings_told(tree, around):
@@ -315,7 +315,7 @@ def _conflict_update(
 
 
 def update(tree: Any, around: Scope, db: Any) -> int:
-    """Change rows, and return their number."""
+    """Run an UPDATE, and return the number of changed rows."""
     _refuse_parts(tree, "UPDATE", ("returning", "order", "limit"), around)
     around = with_names(tree, around)
     target, source = ChangedTable(tree.this, around), tree.args.get("from_")
@@ -339,7 +339,7 @@ def update(tree: Any, around: Scope, db: Any) -> int:
 
 
 def delete(tree: Any, around: Scope, db: Any) -> int:
-    """Remove rows; how many."""
+    """Run a DELETE, and return the number of removed rows."""
     is_lite = around.dialect.name == "sqlite"
     refused = ("returning", "order", "limit", *(("using",) if is_lite else ()))
     _refuse_parts(tree, "DELETE", refused, around)

@@ -35,7 +35,7 @@ REFUSED = {
 
 
 def create(tree: Any, around: Scope, db: Any) -> int:
-    """Make a table or a view; how many rows a query put into it."""
+    """Create a table or a view; return the number of rows that a query put into the table."""
     kind = (tree.kind or "").upper()
     if kind not in ("TABLE", "VIEW"):
         raise around.error(tree, f"CREATE {kind} is not supported")
@@ -56,7 +56,7 @@ def _target(tree: Any) -> Any:
 
 
 def _may_make(tree: Any, name: str, around: Scope) -> bool:
-    """Return True if it may be created; an existing one of the name is replaced, or prevents it."""
+    """Return True if nothing has the name, or is replaced; False for IF NOT EXISTS; else raise."""
     may_exist, replaces = bool(tree.args.get("exists")), bool(tree.args.get("replace"))
     if around.environment.catalog.find(name) is None:
         return True

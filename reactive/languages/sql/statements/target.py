@@ -187,7 +187,7 @@ def found_rows(
 
 
 def _candidates(target: ChangedTable, test: Expr) -> Any:
-    """Return the row of a key, where the condition has it, or all rows."""
+    """Return the row of a key that the condition equates with a constant, or all rows."""
     keyed, key = target.table._keyed, target.table.plan.key
     if keyed is None:
         return list(target.table)
@@ -202,7 +202,7 @@ def _candidates(target: ChangedTable, test: Expr) -> Any:
 
 
 def _once(found: Sequence[Any], target: ChangedTable) -> Pairs:
-    """Return rows that are beside several others once for each copy that there is of them."""
+    """Return each found row once per copy in the table; raise if its new values differ."""
     made: dict[Any, Any] = {}
     for row in found:
         old, values = row[0], row[1]

@@ -179,7 +179,7 @@ def common_of_all(dialect: str, place: Place, kinds: Iterable[SqlType]) -> SqlTy
 
 
 def goes_on(dialect: str, first: SqlType, following: SqlType) -> bool:
-    """Return True if a recursion whose column begins with a type may go on with another.
+    """Return True if a column of a recursion that begins with `first` may have `following` next.
 
     DuckDB casts to the first type; Postgres takes it only if it is the common type of both,
     which has no digits beside NULL or a constant text.

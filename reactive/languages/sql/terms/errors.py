@@ -250,12 +250,12 @@ def take(node: exp.Expr | None) -> None:
 
 
 def peek(node: exp.Expr, name: str) -> Any:
-    """Return an argument without asking for it."""
+    """Return an argument without recording that it was read."""
     return dict.get(node.args, name)
 
 
 def put(node: exp.Expr, name: str, given: Any) -> None:
-    """Set an argument, or remove it by None.
+    """Set an argument of a node; None removes it.
 
     The node compares as it was written: a new hash would ask for all arguments of it and of the
     nodes around it.

@@ -69,7 +69,7 @@ class Correlation:
         self.arguments: list[Expr] = []
 
     def read(self, value: TypedValue) -> TypedValue:
-        """Return a value of the row around, inside."""
+        """Return a value of the outer row as the subquery reads it; record it as an argument."""
         argument = as_optional(value)
         if argument not in self.arguments:
             self.arguments.append(argument)
@@ -403,7 +403,7 @@ class Scope:
         return Scope(self._text, (), 0, around, self.environment)
 
     def over(self, sources: Sequence[ScopeSource], bindings: int) -> Scope:
-        """Return the names of some sources, with the same around them."""
+        """Return a scope of other sources, with the same outer scope."""
         return Scope(self._text, sources, bindings, self.correlation, self.environment)
 
     def wider(self, count: int) -> Self:

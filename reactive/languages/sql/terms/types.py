@@ -132,7 +132,7 @@ _SAMPLES: dict[str, Any] = {
 
 
 def has_sample(kind: SqlType) -> bool:
-    """Return True if `sample_of` gives a value of a type: all values of it are of one class."""
+    """Return True if all values of a type are of one class, so that `sample_of` has one."""
     if kind.kind in ("array", "struct"):
         return bool(kind.items) and all(map(has_sample, kind.items))
     return kind.kind in _SAMPLES and kind != MOMENT and kind.affinity is None

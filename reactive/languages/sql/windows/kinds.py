@@ -78,7 +78,7 @@ OF_PLACES: dict[type[exp.Expr], tuple[str, SqlType]] = {
 def append_windows(
     source: plan.Node, scope: Scope, nodes: Sequence[Any]
 ) -> tuple[plan.Node, list[TypedValue]]:
-    """Return the rows of a plan with bindings behind them, and the value of each window in these.
+    """Return the plan with the answers of windows appended, and the value of each window.
 
     Raises
     ------
