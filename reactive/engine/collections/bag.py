@@ -183,6 +183,7 @@ class Bag(Collection[T], Foldable, Generic[T]):
         return weight_tree.is_small(weight_tree.tree_size(self._tree))
 
     def _weighted(self) -> ItemsView[T, int] | None:
+        """Return the values with their counts; None if all counts are 1."""
         return None if len(self) == weight_tree.tree_size(self._tree) else self.items()
 
     def __copy__(self) -> Bag[T]:
@@ -427,6 +428,7 @@ class MonoidTree:
         return value
 
     def _leaf(self, slot: int) -> Any:
+        """Return the value of a slot, combined with itself by weight; the zero if unused."""
         if slot >= len(self._values):
             return self._zero
         return self._power(self._values[slot], self._weights[slot])

@@ -182,6 +182,7 @@ class State:
         raise NotImplementedError
 
     def gives(self, state: Any) -> Any:
+        """Return the result of the fold, given its state."""
         return state
 
 
@@ -249,6 +250,7 @@ class ExtremeState(State):
         return state
 
     def gives(self, state: multisets.OrderedValues) -> Any:
+        """Return the least or greatest value; raises `LookupError` if there is none."""
         if not len(state):
             raise LookupError("no value")
         return self._read(state)
@@ -270,6 +272,7 @@ class BagState(State):
         return state
 
     def gives(self, state: Any) -> Any:
+        """Return the bag after the pending changes, which are dropped from `state`."""
         if state[1]:
             state[0], state[1] = state[0].plus(state[1]), {}
         return state[0]

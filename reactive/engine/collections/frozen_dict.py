@@ -121,10 +121,12 @@ class FrozenDict(Mapping[K, V], Foldable):
             self._mark(new, 1)
 
     def _mark_place(self, key: Any, change: int) -> None:
+        """Add to the number of a key in the tree of places; a sum of 0 deletes the key."""
         mark = hash((key, weight_tree.SALT))
         self._places = weight_tree.add_change(self._places, mark, key, change, None)
 
     def _mark(self, item: Item, sign: int) -> None:
+        """Add an item to the hash, or subtract it; nothing while the hash is unknown."""
         if self._sum is not None:
             self._sum = (self._sum + sign * hash((item, SALT))) % PRIME
 

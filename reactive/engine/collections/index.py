@@ -387,6 +387,7 @@ class Index:
         return -1
 
     def _is_same(self, held: Row, row: Row) -> bool:
+        """Return True if rows are one object or, unless they are interned, equal."""
         return held is row or (self._handle is itself and bool(held == row))
 
     def bytes(self) -> int:

@@ -313,4 +313,5 @@ def fields_without_bags(row: Row) -> tuple[Any, ...]:
 
 
 def _mark_unless_bag(value: Any) -> Any:
+    """Return the mark of a value; None for a bag, so that rows with other bags are alike."""
     return None if value.__class__ is Bag else value_mark(value)

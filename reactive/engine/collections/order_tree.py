@@ -81,6 +81,7 @@ class TreeNode:
 
 
 def _first_key(tree: Tree) -> Any:
+    """Return the key of the first row; None without keys."""
     keys = tree.first.keys
     return keys[0] if keys else None
 
@@ -277,10 +278,12 @@ def _delete_at(tree: Tree, place: int) -> Tree:
 
 
 def _node_width(tree: Tree) -> int:
+    """Return the number of rows of a leaf, or of children of a node."""
     return tree.size if isinstance(tree, TreeLeaf) else len(tree.trees)
 
 
 def _merge_trees(left: Any, right: Any) -> list[Tree]:
+    """Return two neighbours as one tree or, if that is too large, as two halves."""
     if isinstance(left, TreeLeaf):
         return _cut_leaf((*left.rows, *right.rows), (*left.keys, *right.keys))
     return _cut_node(left.trees + right.trees)

@@ -276,6 +276,7 @@ class RangeIndexBefore:
         return WeightedRows(enumerate(self.pairs(key))) or default
 
     def pairs(self, key: IndexKey) -> Sequence[Pair]:
+        """Return the previous rows that match a key of the other side, with their weights."""
         now, changed = self._index.pairs(key), self._taken.pairs(key)
         return consolidate([*now, *changed]) if changed else now
 
@@ -397,6 +398,7 @@ class _Leaf:
         return bool(self.keys)
 
     def find(self, low: Any, high: Any, bisect: Any, reaches: Test, found: list[Key]) -> None:
+        """Append the intervals that meet a range to `found`."""
         keys = self.keys[: bisect(self.keys, high, key=_low)]
         found += [key for key in keys if reaches(low, key[1])]
 
@@ -450,6 +452,7 @@ class _InnerNode:
         return bool(self.nodes)
 
     def find(self, low: Any, high: Any, bisect: Any, reaches: Test, found: list[Key]) -> None:
+        """Append the intervals that meet a range to `found`."""
         for place in range(bisect(self.firsts, high, key=_low)):
             if reaches(low, self.tops[place]):
                 self.nodes[place].find(low, high, bisect, reaches, found)
@@ -466,5 +469,6 @@ class _InnerNode:
 
 
 def _split_evenly(items: list[Any]) -> Iterator[list[Any]]:
+    """Yield parts of a list, each half as long as a node may be."""
     size = max(WIDTH // 2, 2)
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -357,6 +357,7 @@ class RankedIndex:
         return chunk, place - (self._ends[chunk] - self._sizes[chunk])
 
     def _fill(self, keys: list[Any], rows: list[Row]) -> None:
+        """Replace all rows by sorted ones, cut to chunks."""
         self._hold(cut_chunks(keys, LOAD), cut_chunks(rows, LOAD))
 
     def _hold(self, keys: list[list[Any]], rows: list[list[Row]]) -> None:
@@ -367,6 +368,7 @@ class RankedIndex:
         self._sizes, self.size, self._ends = sizes, size, None
 
     def _split(self, chunk: int) -> None:
+        """Split a full chunk in two."""
         keys, rows = self._keys[chunk], self._rows[chunk]
         self._replace(chunk, chunk + 1, [keys[:LOAD], keys[LOAD:]], [rows[:LOAD], rows[LOAD:]])
 

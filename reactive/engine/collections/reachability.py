@@ -148,6 +148,7 @@ class Reachability:
     # Arcs.
 
     def _put(self, arcs: Iterable[Arc]) -> None:
+        """Insert arcs, and log them for undo."""
         for source, target in arcs:
             self._log.append((source, target, True))
             self._turn(source, target, came=True)
@@ -169,6 +170,7 @@ class Reachability:
             self.reach.pop(node, None)
 
     def _change(self, node: int, bits: Bits) -> None:
+        """Set the nodes that a node reaches; records the set before this commit."""
         self.was.setdefault(node, self.reach.get(node, EMPTY))
         self._assign(node, bits)
 
@@ -324,6 +326,7 @@ class Reachability:
             self._doubt_above(node, members, gone)
 
     def _doubt_above(self, node: int, members: Collection[int], gone: Bits) -> None:
+        """Put nodes in doubt for the nodes above a node, except for `members`."""
         for above in self.before.get(node, NONE):
             if above not in members:
                 self._doubt(above, gone)
@@ -361,6 +364,7 @@ class Reachability:
 
 
 def _with_bit(bits: Bits, number: int) -> Bits:
+    """Return a copy of a set with one more number."""
     found = bits.copy()
     add_bit(found, number)
     return found

@@ -125,6 +125,7 @@ def _key_part(key: plan.SortKey, call: Key, first: bool) -> Key:
 
 
 def _with_nulls(call: Key, null: tuple[int]) -> Key:
+    """Return the key with a replacement of None, before or after all values."""
     return lambda row: _place_none(call(row), null)
 
 

@@ -243,6 +243,7 @@ class OrderedValues:
         return len(self._order) + (NAN in self._weights) + (DECIMAL_NAN in self._weights)
 
     def _nan(self) -> Any:
+        """Return a NaN that is among the values; None if there is none."""
         return next((value for value in (NAN, DECIMAL_NAN) if value in self._weights), None)
 
     def _insert(self, value: Any) -> None:

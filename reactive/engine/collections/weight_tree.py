@@ -175,6 +175,7 @@ def _join_children(children: list[Tree]) -> Tree:
 
 
 def _gather_children(children: Iterable[Tree]) -> Weights:
+    """Return the values of trees in one dictionary."""
     return {value: weight for child in children for value, weight in weighted_values(child)}
 
 

@@ -543,6 +543,7 @@ def _time_family(value: time) -> Family:
 
 
 def _raise_unordered(value: Any) -> Family:
+    """Raise `UnorderedError`: the class of a value has no family."""
     raise UnorderedError(f"{type(value).__name__} is of no family")
 
 

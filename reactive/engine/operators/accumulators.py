@@ -158,6 +158,7 @@ class AvgAccumulator:
         return not (state[0] or state[1])
 
     def result(self, state: tuple[Any, int]) -> Any:
+        """Return the mean, rounded once; None without values."""
         total, count = state
         return canonical(sum_result(total) / count) if count > 0 else None
 
@@ -288,6 +289,7 @@ class UserAccumulator:
         return self.initial
 
     def is_zero(self, state: Any) -> bool:
+        """Return True if the state is that of no values: by the user's test, or by equality."""
         test = self.is_empty
         return bool(state == self.initial if test is None else test.function(state))
 

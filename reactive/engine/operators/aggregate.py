@@ -240,6 +240,7 @@ class GroupAggregates:
         return len(self.groups), size
 
     def _out(self, pairs: list[Pair]) -> list[Pair]:
+        """Return pairs of rows, or pairs of bare values if rows have one column and no name."""
         return [(row[0], weight) for row, weight in pairs] if self._bare else pairs
 
     def _evaluate(self, delta: Pairs) -> tuple[list[Any], list[Sequence[Any]]]:
@@ -447,6 +448,7 @@ class KeptGroups(GroupStates[KeptGroup]):
     __slots__ = ()
 
     def _shown(self, key: Any, changes: Sequence[Pair]) -> Iterable[Pair]:
+        """Apply the changes of a group; return those of its rows, each in a pair with the key."""
         shown = self._group(key).step(changes)
         self.touched += len(changes) + len(shown)
         return [((key, row), weight) for row, weight in shown]

@@ -202,6 +202,7 @@ class BoundMatching:
         return len(self._bounds) + held, sys.getsizeof(self._bounds) + 100 * held
 
     def _valued(self, side: int, delta: Sequence[KeyedPair]) -> list[Valued]:
+        """Return the keyed pairs of a side, each with its compared value."""
         return [(k, row, weight, self._value(side, k, row)) for k, (row, weight) in delta]
 
     def _value(self, side: int, key: Key, row: Row) -> Any:
@@ -217,10 +218,12 @@ class BoundMatching:
         return value
 
     def _change(self, key: Key, row: Row, weight: int, value: Any) -> Change:
+        """Return the change of a left row, partnered or alone by the current bound of its key."""
         is_partnered = self._matches(value, self._bounds.get(key, NONE))
         return (row, weight, 0) if is_partnered else (row, 0, weight)
 
     def _matches(self, value: Any, bound: Any) -> bool:
+        """Return True if a value has a partner by a bound; False if either is `NONE`."""
         return value is not NONE and bound is not NONE and self._passes(value, bound)
 
     # Bounds.
@@ -256,6 +259,7 @@ class BoundMatching:
         return bounds
 
     def _is_beyond(self, value: Any, bound: Any) -> bool:
+        """Return True if a value is a better bound than another one."""
         return bool(value > bound) if self._is_upper else bool(value < bound)
 
     def _outermost(self, key: Key) -> Any:
@@ -327,6 +331,7 @@ class BoundMatching:
                 del self._lefts[key]
 
     def _drop_orders(self, keys: Iterable[Key]) -> None:
+        """Drop the sorted rows of some keys; they are sorted again when needed."""
         for key in keys:
             self._orders.pop(key, None)
             self._lefts.pop(key, None)
@@ -389,6 +394,7 @@ class _Order:
             self._values.remove(value)
 
     def outermost(self, *, is_upper: bool) -> Any:
+        """Return the greatest value (the least, unless `is_upper`), or `NONE` if there is none."""
         if not self._values:
             return NONE
         return self._values[-1] if is_upper else self._values[0]

@@ -110,6 +110,7 @@ def cyclic_join(
 
 
 def _neighbour_rows(of: Cycle, number: int, inputs: Sequence[PipelineSource]) -> NeighbourRows:
+    """Return an empty store of the rows of one input of a cycle."""
     place = next(place for place, each in enumerate(of.occurrences) if each.of == number)
     handle = id if is_interned(inputs[place].top) else itself
     return NeighbourRows(handle, is_unary=len(of.edges[number].ends) == 1)

@@ -332,6 +332,7 @@ def make_outer_join_operator(
 
 
 def _residual(join: AnyJoin) -> Lifted | None:
+    """Return the residual predicate of a join, which is lifted; None if there is none."""
     rest = residual(join)
     assert rest is None or isinstance(rest, Lifted)
     return rest
@@ -563,6 +564,7 @@ def grouping_sink(
 
 
 def _sink_of(node: plan.Aggregate, taken: Taken, plain: GroupAggregates, kind: type[G]) -> G:
+    """Return the sink of an aggregate, whose key and values the pipeline computes already."""
     key, accumulators = taken
     is_empty = plain.is_empty if plain.keeps_negative else None
     return kind(key, accumulators, shared_accumulators(node), is_empty=is_empty, row=node.row)

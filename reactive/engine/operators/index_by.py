@@ -210,6 +210,7 @@ class IndexBy:
             self._add(keyed)
 
     def _note_marks(self, keyed: Sequence[KeyedPair]) -> None:
+        """Mark the index as poisoned if a key is an error or filtered."""
         if any(key.__class__ is Mark and key is not NO_MATCH for key, _ in keyed):
             self.poisoned = True
 
@@ -325,6 +326,7 @@ class IndexBy:
         self._take_back(keyed)
 
     def _take_back(self, keyed: Sequence[KeyedPair]) -> None:
+        """Remove applied pairs from the index, the last first."""
         for key, (row, weight) in reversed(keyed):
             if key is not FILTERED or self._keeps_rejected:
                 self._index.add(key, row, -weight)

@@ -554,6 +554,7 @@ class IndexLookup:
         return [*found, *self._ask(to_ask)] if to_ask else found
 
     def _is_to_ask(self, key: Any) -> bool:
+        """Return True if `ask` must decide a row: its key is a mark, or of another family."""
         if key.__class__ is Mark:
             return True
         return self._family is not None and family_of(key) != self._family

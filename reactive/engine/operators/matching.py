@@ -251,6 +251,7 @@ class PredicateMatching:
         return matches
 
     def _touch(self, row: Row) -> tuple[int, int]:
+        """Return the weight and matches of a left row; the first call in a step records them."""
         held = self._held.get(row, (0, 0))
         self._last.setdefault(row, held)
         return held

@@ -154,6 +154,7 @@ class OrderBy:
         return self._net()
 
     def _refuse_unhashable(self, rows: Iterable[Row]) -> None:
+        """Raise for a row without a hash, unless all rows are known to have one."""
         if self._hash is hash:
             deque(map(hash, rows), 0)
 

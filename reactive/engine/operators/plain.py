@@ -307,6 +307,7 @@ def match_predicates(node: plan.AntiJoin) -> tuple[matching.Fits, matching.Fits]
 def _predicate_of_two(
     on: Callable[[Row], object] | None, pair: Callable[[Row, Row], Row]
 ) -> matching.Fits:
+    """Return the test of two rows; without a condition, one that all rows pass."""
     return _always_true if on is None else lambda row, other: on(pair(row, other))
 
 
@@ -330,6 +331,7 @@ def spread_bindings(
 
 
 def spread_or_none(function: Function | None, count: int) -> Callable[[Row], Any] | None:
+    """Return `spread_bindings` of a function; None for None."""
     return None if function is None else spread_bindings(function, count)
 
 
@@ -352,6 +354,7 @@ def sides(node: AnyJoin) -> tuple[Side, Side]:
 
 
 def side_functions(side: Side) -> tuple[Function | None, ...]:
+    """Return the written key of a side, or None, then the functions of all its steps."""
     return (side[0], *(step.function for step in side[1]))
 
 
@@ -416,6 +419,7 @@ class PipelineSource:
 
     @property
     def does(self) -> tuple[Hashable, ...]:
+        """Return a value that is equal for chains that do the same."""
         return tuple(map(signature, self.chain))
 
     def __eq__(self, other: object) -> bool:

@@ -145,6 +145,7 @@ class Closure:
                     waiting += after.get(node, ())
 
     def _weight(self, arc: Arc) -> int:
+        """Return the current number of rows of an arc."""
         return arc[1] in self._graph.after.get(arc[0], ()) and 1 + self._more.get(arc, 0)
 
     def _put(self, arc: Arc, weight: int) -> None:
@@ -265,6 +266,7 @@ class ClosureRows(Mapping[Row, None]):
             raise KeyError(row)
 
     def _ends(self, row: Any) -> tuple[Any, ...]:
+        """Return the two ends of a row; another number of items if it is no row of the closure."""
         if not self._names:
             return tuple(row) if isinstance(row, tuple) else ()
         return tuple([getattr(row, n) for n in self._names] if type(row) is self._kind else ())

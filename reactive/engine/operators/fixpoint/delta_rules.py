@@ -102,6 +102,7 @@ class UnaryRule:
         return [] if self._loops is None else self._loops.sources()
 
     def from_left(self, delta: Pairs) -> Pairs:
+        """Return the derivations of changed recursive rows, by the loop or the plain chain."""
         self.touched += len(delta)
         out = None if self._loops is None else self._loops.run(delta)
         return self._chain(delta) if out is None else out

@@ -289,10 +289,12 @@ class Derivations:
                     self.well_founded.pop(row, None)
 
     def _note(self, take_back: Callable[[Any], None], what: Any) -> None:
+        """Log how to undo a change; a relation that was empty is cleared instead."""
         if not self._was_empty:
             self._log.append((take_back, what))
 
     def _take_back(self, derivations: Pairs) -> None:
+        """Undo derivations, the last first."""
         for row, weight in reversed(derivations):
             self._take(row, -weight)
             self.derivations += 1 if weight < 0 else -1
@@ -311,4 +313,5 @@ class Derivations:
 
 
 def _derivation_place(derivations: Pairs, pair: Pair | None) -> int:
+    """Return the place of a pair in a delta, by identity; 0 if it is None."""
     return next((i for i, other in enumerate(derivations) if other is pair), 0)

@@ -200,6 +200,7 @@ class Fixpoint:
         self._notify_recursive_indexes()
 
     def _forget_recursive_indexes(self) -> None:
+        """Undo the changes of the indexes that do not follow the rounds."""
         for recursive_index in self._circuit.recursive_indexes:
             if not recursive_index.follows:
                 recursive_index.undo()

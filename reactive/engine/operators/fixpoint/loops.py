@@ -75,6 +75,7 @@ class UnaryLoops:
 
 
 def _copy_loop(below: PipelineSource, *, batch: bool) -> Loop:
+    """Return the loop that lists the rows of a chain, from pairs or from the rows of a batch."""
     pipeline, called = below.pipeline(), read_functions(*below.chain)
     sink = ListSink(pipeline, batch=batch)
     return delta_loop("delta", pipeline, called, sink, batch=batch)[0]
@@ -303,6 +304,7 @@ class FilteredKeys:
 
 
 def _with_unit_weights(delta: Pairs) -> Sequence[Pair]:
+    """Return a delta with weights 1 and -1 in place of rounds."""
     if type(delta) is UniformDelta:
         return UniformDelta(delta.rows, 1 if delta.weight > 0 else -1)
     return [(row, 1 if weight > 0 else -1) for row, weight in delta]

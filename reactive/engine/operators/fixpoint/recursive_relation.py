@@ -485,6 +485,7 @@ class SubsumingRelation(RecursiveRelation):
         group.insert(place, entry)
 
     def _remove(self, row: Row) -> None:
+        """Remove the entry of a row, and log that for undo."""
         entry = self.entries[row]
         self._discard(row)
         self._note(self._insert, entry)

@@ -293,13 +293,16 @@ class LoopRecomputation:
         return found
 
     def _starts(self) -> list[list[Row]]:
+        """Return the start rows of each relation, repeated by weight."""
         return [list_rows(bag) for bag in self.given[: len(self._loop.names)]]
 
     def _begin(self, rounds: Rounds, starts: int) -> None:
+        """Give the rounds the rows of all inputs from `starts` on."""
         for place, bag in enumerate(self.given[starts:], starts):
             rounds.begin(place, list_rows(bag))
 
     def _forget(self) -> None:
+        """Release what both kinds of rounds have derived from unchanged inputs."""
         if self._quick is not None:
             self._quick.forget()
         self._careful.forget()

@@ -172,6 +172,7 @@ class LoopContinuation:
         return [(row, 1) for row in come.values()] + [(held[key][1], -1) for key in gone]
 
     def _are_few(self, deltas: Sequence[Pairs]) -> bool:
+        """Return True if changes are few enough to follow; False while no row is shown."""
         rows = sum(len(tolerate.held) for tolerate in self._shown)
         return rows > 0 and sum(map(len, deltas)) <= FEW + rows // PART
 

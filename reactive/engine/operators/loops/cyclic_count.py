@@ -431,6 +431,7 @@ class ProbeOrders:
         return self._only(0, list(self._nodes[self._starts[0]].contents()))
 
     def _check(self) -> None:
+        """Raise `LookupError` if an index has error rows."""
         for operator in self._nodes:
             if operator.poisoned:
                 raise LookupError("a key could not be computed")

@@ -221,6 +221,7 @@ class CyclicJoin(Grouped):
         return out
 
     def _remember(self) -> Any:
+        """Begin to record the previous groups; return the dictionary for them."""
         self._before = {} if self.new_before is None else self.new_before()
         return self._before
 

@@ -121,6 +121,7 @@ class Sides:
 
 
 def _finds(side: IndexBy | SumsBy) -> Callable[..., Any]:
+    """Return the look-up of the current rows or sums of a side, by key."""
     found: Callable[..., Any] = side.sums.get if isinstance(side, SumsBy) else side.index.find
     return found
 

@@ -229,6 +229,7 @@ class Grouping:
         return f"[0, {', '.join(zeros)}, None]"
 
     def _zero(self, place: int, accumulator: Any) -> str:
+        """Return the expression of an empty state; `None` if another accumulator holds it."""
         if isinstance(accumulator, ValuesAccumulator):
             return f"zero_{place}()" if self.shared[place - 1] == place else "None"
         return "(0, 0)" if isinstance(accumulator, AvgAccumulator) else "0"

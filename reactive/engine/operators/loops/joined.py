@@ -192,6 +192,7 @@ class JoinIndexes:
 
 
 def _removes(delta: Sequence[KeyedPair]) -> bool:
+    """Return True if a delta deletes rows."""
     if type(delta) is KeyedBatch:
         return delta.weight < 0
     return any(pair[1] < 0 for _, pair in delta)
@@ -342,6 +343,7 @@ class KeyLoop:
         return keyed
 
     def _carefully(self, delta: Pairs) -> list[KeyedPair]:
+        """Compute the keys by the plain operators over the plain chain."""
         self._plain.emits_filtered = self.emits_filtered
         return self._plain.step(self._rows(delta))
 

@@ -329,6 +329,7 @@ def _group_results(
 
 
 def _values(part: ArrangedPairs, value: PairColumn, columns: list[Column]) -> Column:
+    """Compute the values of all pairs of a loop, from its constant columns and those of a round."""
     kept = [part.kept[place] for place in value.kept]
     return value.make(part.at, *kept, *[columns[place] for place in value.found])
 
@@ -363,10 +364,12 @@ def _canonical(values: Column) -> Column:
 
 
 def _zip_columns(columns: list[Column]) -> Iterable[Any]:
+    """Return the rows of columns; a single column is returned itself."""
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
 def _reorder_column(values: Column, order: list[int]) -> Column:
+    """Return the values at the places `order`."""
     if len(order) < 2:
         return [values[place] for place in order]
     return list(itemgetter(*order)(values))

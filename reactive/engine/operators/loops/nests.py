@@ -208,6 +208,7 @@ def _of_joined(
 
 
 def _keyed_source(nest: LoopNest, over: str, weight: str, places: tuple[int, ...]) -> LoopSource:
+    """Return the source over keyed pairs; `weight` is the variable of their weights."""
     return LoopSource(
         over, "key, pair", (f"{nest.one(places)}, {weight} = pair",), (weight,), places
     )
@@ -284,6 +285,7 @@ def _sums_of_side(factors: Factorization, side: str) -> Sums | None:
 
 
 def _side_places(names: Sequence[str], side: str) -> tuple[int, ...]:
+    """Return the places of a side's bindings in a pair: the right one is the last."""
     count = len(names) - 1
     return tuple(range(count)) if side == LEFT else (count,)
 
@@ -412,6 +414,7 @@ def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, 
 
 
 def _rename_found(moves: Sequence[Move], found: str) -> list[Move]:
+    """Return moves whose first probe stores its rows in the variable `found`."""
     first = moves[0]
     assert isinstance(first, probing.ProbeCode)
     return [replace(first, found=found), *moves[1:]]

@@ -396,4 +396,5 @@ def has_layout(times: int) -> bool:
 
 
 def _read_by(streams: Sequence[AggregateLoop]) -> list[int]:
+    """Return the slots that loops read."""
     return [place for stream in streams for place in stream.reads]

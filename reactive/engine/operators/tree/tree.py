@@ -206,6 +206,7 @@ class Tree:
         return bag_from_weights({canonical(row): weight for row, weight in pairs})
 
     def _top(self) -> Iterator[Pair]:
+        """Yield the stored rows of the top level, with their weights."""
         return (pair for _, pair in self.levels[0].rows.items())
 
     def _row(self, key: Any) -> Row | None:
