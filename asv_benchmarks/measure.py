@@ -132,7 +132,7 @@ def batch_times(timed: Sequence[Timed], batches: Sequence[tuple[TableDelta, ...]
     times: list[list[float]] = [[] for _ in timed]
     for batch in batches:
         for one, seconds in zip(timed, times, strict=True):
-            gc.collect()  # what another side has left is not to be collected in this one's time
+            gc.collect()  # the garbage of another side must not count here
             start = perf_counter()
             one.side.batch(*batch)
             seconds.append(perf_counter() - start)

@@ -54,7 +54,7 @@ settings.register_profile(
 )
 settings.load_profile("timeless")
 settings.register_profile("repeatable", settings.get_profile("timeless"), derandomize=True)
-if os.environ.get("CI"):  # elsewhere Hypothesis explores anew in each run
+if os.environ.get("CI"):  # elsewhere Hypothesis draws other examples in each run
     settings.load_profile("repeatable")
 
 

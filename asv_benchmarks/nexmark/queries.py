@@ -31,7 +31,7 @@ def q2(bids: Table[Bid]) -> Asked:
 
 
 def q3(auctions: Table[Auction], people: Table[Person]) -> Asked:
-    """Who sells things of a category in some states."""
+    """Sellers of things of a category in some states."""
     return (
         auctions.join(people, on=lambda a, p: a.seller == p.id)
         .where(lambda a, p: a.category == CATEGORY and p.state in ("OR", "ID", "CA"))
@@ -77,7 +77,7 @@ def q7(bids: Table[Bid]) -> Asked:
 
 
 def q8(auctions: Table[Auction], people: Table[Person]) -> Asked:
-    """Who opened an auction in the minute of joining."""
+    """People who opened an auction in the minute of joining."""
     return (
         people.join(auctions, on=lambda p, a: p.id == a.seller)
         .where(lambda p, a: p.joined // MINUTE == a.opens // MINUTE)

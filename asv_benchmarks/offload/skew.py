@@ -193,7 +193,7 @@ def _in_turn(sides: Sequence[Side], number: int) -> Sequence[Side]:
 
 @contextmanager
 def _run(rows: int, options: Mapping[str, Any]) -> Iterator[tuple[Any, list[Side]]]:
-    """Yield a session and the sides, those with a join first."""
+    """Yield a session and the sides; sides with a join first."""
     folder = Path(tempfile.mkdtemp(prefix="reactive-skew-"))
     keeper = Database(offload=(offload := SparkOffload(threshold_rows=None, **options)))
     sides = [

@@ -15,7 +15,7 @@ LARGE = 250
 
 
 def q1(items: Table[Item]) -> Asked:
-    """What was sold, by whether it came back and whether it is open."""
+    """Sums and averages of sales, by return flag and line status."""
     return (
         items.where(lambda i: i.shipped <= CLOSING)
         .group_by(lambda i: (i.returned, i.status))
@@ -54,7 +54,7 @@ def q5(
     nations: Table[Nation],
     regions: Table[Region],
 ) -> Asked:
-    """What suppliers of a region sold in a year to customers of their own nation."""
+    """Sales of suppliers of a region in a year to customers of their own nation."""
     sold = (
         orders.where(lambda o: YEAR <= o.day < 2 * YEAR)
         .join(customers, on=lambda o, c: o.customer == c.id)
@@ -70,7 +70,7 @@ def q5(
 
 
 def q6(items: Table[Item]) -> Asked:
-    """What small discounts on small quantities of a year took."""
+    """Revenue lost by small discounts on small quantities of a year."""
     return items.where(
         lambda i: YEAR <= i.shipped < 2 * YEAR and 5 <= i.discount <= 7 and i.quantity < 24
     ).aggregate(Sum(lambda i: i.price * i.discount))
@@ -99,7 +99,7 @@ def q9(
 
 
 def q13(orders: Table[Order], customers: Table[Customer]) -> Asked:
-    """How many customers have how many orders, those with special wishes left out."""
+    """Number of customers by number of orders, without orders of special wishes."""
     usual = orders.where(lambda o: "special" not in o.note)
     per_customer = (
         customers.left_join(usual, on=lambda c, o: c.id == o.customer)
@@ -110,7 +110,7 @@ def q13(orders: Table[Order], customers: Table[Customer]) -> Asked:
 
 
 def q18(items: Table[Item], orders: Table[Order], customers: Table[Customer]) -> Asked:
-    """The hundred orders of largest worth among those of many pieces."""
+    """The hundred orders of largest worth among orders of many pieces."""
     large = (
         items.group_by(lambda i: i.order)
         .aggregate(Sum(lambda i: i.quantity))

@@ -340,7 +340,7 @@ def test_a_change_touches_as_many_rows_whatever_there_is(form: str) -> None:
     for size in (10, 200):
         shop = Shop(size)
         view = FORMS[form](shop).materialize()
-        shop.customers.add(Customer(-2, "first"))  # indexes are made when they are first asked
+        shop.customers.add(Customer(-2, "first"))  # the first look-up builds an index
         shop.orders.add(Order(-2, -2, 1))
         shop.lines.add(Line(-2, "first"))
         for change in CHANGES.values():

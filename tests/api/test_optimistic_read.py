@@ -33,7 +33,7 @@ def test_the_first_call_puts_the_reading_in_its_place() -> None:
     waiting = vars(held)["number"]
     assert (held().number("a"), held().number("b"), held().number(name="b", default=3)) == (1, 7, 3)
     assert vars(held)["number"] is not waiting
-    assert waiting(held(), "a") == 1  # who took the method before has one that works
+    assert waiting(held(), "a") == 1  # the method that was read before still works
 
 
 def test_a_subclass_reads_by_the_method_of_its_base() -> None:

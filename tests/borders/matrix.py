@@ -296,7 +296,7 @@ def _of_postgres() -> dict[str, list[Any]]:
     source = PostgresSource(dsn, tables, name="matrix", temporary=True)
     with db.ingest(source, into):
         source.catch_up(120)
-        for place, (_, values) in enumerate(CASES.values()):  # now they come as changes
+        for place, (_, values) in enumerate(CASES.values()):  # these rows are sent as changes
             column = _postgres_type(without_none(kind_of([*into][place].__annotations__["v"])))
             marks = ", ".join([f"(%s, %s::{column})"] * len(values))
             given = [e for n, v in enumerate(values) for e in (n, _postgres_value(v, column))]

@@ -163,7 +163,7 @@ def in_process(*, most_segments: int = 3, per_bucket: int = 8) -> Iterator[None]
     """Run the whole operator in this process in the block, and compact files early."""
     with (
         patch.object(bucketed, "StateTables", Tables),
-        patch.object(bucketed, "BucketedRemote", Operator),  # what `SparkOffload` begins
+        patch.object(bucketed, "BucketedRemote", Operator),  # made by `SparkOffload`
         patch.object(bucketed, "union_frames", united),
         patch.object(tables, "union_frames", united),
         patch.object(tables, "net_frame", added_up),

@@ -76,7 +76,7 @@ def test_a_view_is_a_function_of_net_weights(seed: int) -> None:
     history = changes_of(drawn)
     shuffled = Random(seed).sample(history, len(history))
     played: list[Played] = []
-    for optimize in (True, False):  # what negative weights mean to a union, rules may change
+    for optimize in (True, False):  # rules may change the effect of negative weights on a union
         as_one = Played(drawn, optimize=optimize)
         as_one.commit(history)
         expected = as_one.shown()

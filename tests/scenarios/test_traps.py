@@ -451,7 +451,7 @@ def test_a_capture_that_was_replaced_by_an_equal_value_is_not_stale() -> None:
     assert caught == []
 
 
-# NaN, and what cannot be compared.
+# NaN, and values that cannot be compared.
 
 
 class Reading(float):

@@ -457,7 +457,7 @@ def test_a_subscription_ends_with_its_loop(
     loop = asyncio.new_event_loop()
     subscription = words.subscribe(heard, on=loop)
     if is_told:
-        words.add("a")  # the loop has been told, and never runs
+        words.add("a")  # the loop is notified, but never runs
     loop.close()
     with caplog.at_level(logging.ERROR, "reactive"):
         words.add("b")

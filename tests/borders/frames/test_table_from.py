@@ -25,7 +25,7 @@ from tests.borders.frames.cases import PLAIN, frames
 
 def check_round_trip(frame: pl.DataFrame) -> None:
     """Compare by polars' own equality; structs by value, because their fields may be renamed."""
-    frame = frame.with_row_index("place")  # equal rows stand side by side in a table
+    frame = frame.with_row_index("place")  # a table stores equal rows together
     table = Database().table_from(frame, name="rows")
     again = table.to_polars()
     names = field_names(frame.columns)

@@ -104,7 +104,7 @@ class History:
             rows = {id(of(row)): row for row in self.views["rows"]}
             assert rows.keys() == {id(o) for o in here if o.is_large}
             assert all(values(row) == values(of(row)) for row in rows.values())
-        if self.random.random() < 0.3:  # reading has rows show what no query has read
+        if self.random.random() < 0.3:  # reading updates fields that no query reads
             self.check_tables()
         assert self.db.check_silent() == []
 
@@ -235,7 +235,7 @@ class History:
             self.here, self.there, self.every = before
             for o, old in found.values():
                 for name, value in old.items():
-                    # it is followed when it comes, or still is, as it has been in a table before
+                    # it is tracked from its insertion on, or still is from an earlier one
                     may_be = {repr(value), self.outside.get((id(o), name), repr(value))}
                     assert repr(getattr(o, name)) in may_be, (o, name, may_be)
         else:

@@ -27,7 +27,7 @@ class Tables:
         number = (self.manifest.number or 0) + 1
         added = {name: self._segment(f"flush/{number:012}-a/t={name}") for name in tables}
         self._count(self.manifest.with_flush(number, added, {}))
-        self.holds.counts(self.manifest)  # told again, as after an interrupt
+        self.holds.counts(self.manifest)  # repeated, as after an interrupt
 
     def put_together(self, name: str) -> None:
         gone = self.manifest.tables.get(name, ())

@@ -318,7 +318,7 @@ def test_any_query_can_come_late_to_any_view(seed: int, optimize: bool) -> None:
     for _ in range(2):
         there = Counter(rows)
         wanted = evaluate(late.plan, lambda table: there.items())
-        if isinstance(after, OrderedView):  # rows that no order tells apart stand as they came
+        if isinstance(after, OrderedView):  # tied rows keep the order of their arrival
             assert len(after) == wanted.total()
         else:
             assert Counter(dict(after.zset().items())) == wanted, (below, above)

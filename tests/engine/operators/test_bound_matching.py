@@ -188,7 +188,7 @@ def test_the_bound_of_many_rows_is_found_in_their_order() -> None:
             bound = (max if is_less else min)(values)
             right.remove(Right(0, bound, True))
             values.remove(bound)
-            if len(values) % 4 == 0:  # another bound comes, or one that is there once more
+            if len(values) % 4 == 0:  # insert a new bound, or a copy of a present one
                 values.append(bound - 1 if is_less else bound + 1)
                 right.add(Right(0, values[-1], True))
             bound = (max if is_less else min)(values)

@@ -152,7 +152,7 @@ def test_a_window_between_copies_of_a_row_does_not_tell_that_one_takes_the_place
     numbers.add(5, 3)
     heard: list[Any] = []
     subscription = view.subscribe(heard.append)
-    numbers.add(3)  # it stands before the window
+    numbers.add(3)  # its place is before the window
     numbers.remove(3)
     assert list(view) == [5]
     assert not heard

@@ -149,7 +149,7 @@ def extremes_of_a_chain(orders: Any, customers: Any, regions: Any, products: Any
     )
 
 
-# Of equal group keys, such as 1.0 and True, the first to come is shown: not the one as written.
+# Of equal group keys, such as 1.0 and True, the first inserted one is shown.
 def values_of_one_side(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
     both = orders.join(products, on=lambda o, p: o.product == p.id)
     return both.group_by(lambda o, p: p.price).aggregate(

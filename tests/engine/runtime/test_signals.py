@@ -543,7 +543,7 @@ def test_at_no_moment_does_ctrl_c_leave_a_transaction_open_for_who_keeps_the_tra
     moment, where = 0, "the first"
     while where:
         side, kept = Sides("distinct"), list[BaseException]()
-        gc.disable()  # it comes later in a finalizer
+        gc.disable()  # else the interrupt may fall into a finalizer
         with Moments(moment, interrupt) as moments:
             try:
                 transaction(side)

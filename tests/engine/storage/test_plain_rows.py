@@ -142,7 +142,7 @@ def test_a_load_of_plain_rows_calls_nothing_of_their_class(kind: Any) -> None:
         return calls_of(lambda: table.add_all(rows[:number]))
 
     load(4000)
-    assert load(4000) < load(1000) + 3_100 + 300  # a look at 3,000 more that may be told apart
+    assert load(4000) < load(1000) + 3_100 + 300  # one call for each of 3,000 more rows
 
 
 @pytest.mark.parametrize("step", [1, 2])

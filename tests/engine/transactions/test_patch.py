@@ -402,7 +402,7 @@ def test_views_over_patched_rows_equal_their_queries(seed: int, keyed: bool, tre
         elif row is None or kind == 1:
             assert row is not None
             table.remove(row)
-        elif kind == 2:  # another town, or the same values anew
+        elif kind == 2:  # another town, or equal values again
             new = row._replace(town=random.choice(NAMES), orders=Bag(list(row.orders)))
             table.update(row, new)
         elif kind == 3:

@@ -131,7 +131,7 @@ def test_the_work_of_an_edge_does_not_depend_on_other_parts_of_the_graph() -> No
 
 @pytest.mark.long
 def test_a_change_of_rank_that_cannot_be_seen_goes_no_further() -> None:
-    db = Database(optimize=False)  # rounds are operators, and none is evaluated anew
+    db = Database(optimize=False)  # rounds are operators, and none is recomputed
     links: Table[Edge] = db.table(Edge)
     links.add_all(parse("-".join(f"p{n}" for n in range(30))))
     links.add_all(Edge(f"p{n}", f"only{n}.{leaf}") for n in range(30) for leaf in range(3))

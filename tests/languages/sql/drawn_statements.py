@@ -354,7 +354,7 @@ def play(server: Changing, random: Random, count: int, report: Report) -> None:
             found = difference([*map(tuple, shown)], server.ask(query), ordered=False, typed=typed)
             if found is not None:
                 report.wrong.append(f"{text}\n  {query}: {found}")
-        if report.wrong:  # what follows only repeats it
+        if report.wrong:  # later differences only repeat it
             break
     for _, view in views:
         view.verify()

@@ -53,13 +53,13 @@ def _said(text: str, read: Any) -> str | None:
         read(text)
     except PlanError as error:
         return str(error)
-    except Exception:  # told by the tests above
+    except Exception:  # reported by the tests above
         return None
     return None
 
 
 def _check(message: str, text: str) -> None:
-    first = message.split("\n")[0]  # what follows shows the text, and a remedy
+    first = message.split("\n")[0]  # later lines show the text, and a remedy
     shown = INTERNAL.search(first)
     assert shown is None or shown[0].lower() in text.lower(), f"{message}\n{text}"
     assert not REPEATED.search(message), message

@@ -248,7 +248,7 @@ def test_encodings_of_one_byte_are_read_as_in_postgres(encoding: str, found: str
         ("a[:b]", (1, 2)),
         ("a[:b][:1]", (1,)),
         ("a[b:]", (2, 3)),
-        ("a[:last]", 1),  # a parameter is what it was given for: a place
+        ("a[:last]", 1),  # the parameter is a place
     ],
 )
 def test_a_slice_ends_at_a_column(dialect: Any, text: str, found: Any) -> None:

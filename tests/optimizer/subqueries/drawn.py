@@ -213,7 +213,7 @@ class Drawing:
         env = [*self.env(kinds), *outer]
         sure = [(e, kind) for e, kind in env if kind == "Sure"]
         value = self.number(sure or env, -1)
-        if not sure and not self.calm:  # what cannot be added raises where it is alone, too
+        if not sure and not self.calm:  # raise also for a single value that cannot be added
             value = Operation("+", (value, constant(0)))
         folds: list[Any] = [Count(), Collect(len)]
         folds += [Sum(_any), Max(_any), Min(_any)] if sure or not self.calm else []

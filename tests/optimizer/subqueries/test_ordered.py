@@ -153,7 +153,7 @@ def test_a_row_that_only_moves_is_told_by_its_edits(
     ]
     assert not any(delta.items() for delta in told)
     lines.add(Line(1, 1))
-    assert len(told) == 2  # it stands where it stood
+    assert len(told) == 2  # its place is unchanged
     for each in subscriptions:
         each.close()
 
