@@ -68,7 +68,8 @@ class Group:
     """The values of a large group, in parts."""
 
     def plus(self, other: Group) -> Group:
-        """Return the sum of both states."""
+        """Return the sum of both states as a new one, without the parts of large groups. It may
+        share lists of sums with `other`."""
         found = Group({odd: list(sums) for odd, sums in self.sums.items()})
         for odd, sums in other.sums.items():
             there = found.sums.get(odd)
@@ -145,7 +146,7 @@ class DirectTotals:
         return found
 
     def _groups(self, given: Iterable[Pair]) -> dict[Any, Group]:
-        """Return the change of each group."""
+        """Return the change of the state of each group, by key."""
         found: dict[Any, Group] = {}
         key_of, valued = self._key_of, self._valued.items()
         summed = [(of, self._reads[what]) for what, of in self._summed.items()]
@@ -275,7 +276,8 @@ class DirectTotals:
     # Results.
 
     def _row(self, key: Any, group: Group) -> tuple[Any] | None:
-        """Return the row of a group in a tuple; None for an empty group."""
+        """Return the output row of a group in a tuple; None for an empty group, which has no
+        row."""
         if self._node.key is not None and group.rows <= 0:
             return None
         results = [self._result(folded, group) for folded in self._node.aggregates]

@@ -139,7 +139,8 @@ class Parts:
         found: KnownGroups,
         most: int | None,
     ) -> None:
-        """Read all values of groups, and make the parts of groups that become large."""
+        """Read all values of the groups into `found.values`, and make the parts of groups that
+        become large in `found.made`."""
         if not change:
             return
         keys = self._flatten_keys(change)
@@ -167,7 +168,8 @@ class Parts:
         large: Mapping[Any, GroupParts],
         found: KnownGroups,
     ) -> None:
-        """Compute the parts that change, before and after."""
+        """Store the parts of large groups before and after the change in `found.parted`; only the
+        parts that change are computed."""
         added: dict[tuple[Any, int], Values] = {}
         for key, values in change.items():
             for value, weight in values.items():

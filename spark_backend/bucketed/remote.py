@@ -213,7 +213,8 @@ class BucketedRemote:
             yield from ((*entry, weight) for entry, weight in found.items() if weight)
 
     def netted(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Return entries of rows and of sums as one entry per group whose sums are not 0."""
+        """Return the sums of entries as one entry per group whose sums are not 0. Entries of a part
+        without sums are returned as they are."""
         if not self._is_sums:
             return list(entries)
         of_buckets: dict[int, Counter[tuple[int, bytes]]] = {}
@@ -452,8 +453,8 @@ class _Partners:
     def _select_of_bucket(
         self, number: int, net: pa.Table, changes: Net, whole: Mapping[int, set[int]]
     ) -> Net:
-        """Return the rows that represent others in a bucket; add it to `whole` for a side with all
-        its rows needed."""
+        """Return the rows of a bucket that determine how the output changes. If a side needs all
+        its rows instead, the bucket is added to `whole[side]`."""
         sides = {side for side, _ in changes}
         if self._is_outer:
             for side in sides:

@@ -88,7 +88,7 @@ def add_amounts(left: Amount, right: Amount) -> Amount:
 
 
 def subtract_amounts(left: Amount, right: Amount) -> Amount:
-    """Subtract an amount; the places of `left` stay."""
+    """Return `left` minus `right`; the places of decimals are those of `left`."""
     return (left[0] - right[0], left[1] - right[1], left[2] - right[2], left[3] - right[3], left[4])
 
 

@@ -335,7 +335,8 @@ class Groups:
 
 
 def cache_groups() -> Callable[[Array], Groups]:
-    """Return a function from keys to groups, which reuses the groups while the keys stay equal."""
+    """Return a function from keys to their groups. It returns the previous groups as long as the
+    keys stay equal."""
     last: list[Groups] = []
 
     def groups(keys: Array) -> Groups:
@@ -455,7 +456,7 @@ def run_rounds(
 
 
 def current_frame(rows: Rows, weights: Array) -> Frame:
-    """Return the rows with positive weights, repeated."""
+    """Return the rows whose weights add up to a positive number, each repeated by that number."""
     if (weights == 1).all():
         return Frame(len(weights), (rows,))
     rows, weights = net_rows(rows, weights)
@@ -464,7 +465,8 @@ def current_frame(rows: Rows, weights: Array) -> Frame:
 
 
 def row_changes(before: Weighted, after: Rows, size: int) -> Weighted:
-    """Return how rows change."""
+    """Return how the rows change from `before`, which has weights, to `after`, `size` rows of
+    weight 1."""
     weights = np.concatenate((-before[1], np.ones(size, np.int64)))
     return net_rows(concat_rows([before[0], after]), weights)
 

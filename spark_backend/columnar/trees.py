@@ -101,7 +101,7 @@ def map_columns(rows: Rows, change: Callable[[Leaf], Leaf]) -> Rows:
 
 
 def take_rows(rows: Rows, at: Array) -> Rows:
-    """Return the rows at some positions."""
+    """Return the rows at some positions, in the order of the positions."""
     return map_columns(rows, lambda leaf: Leaf(leaf.kind, lambda: leaf.values[at]))
 
 
@@ -128,7 +128,7 @@ def _concat_two(one: Rows, other: Rows) -> Rows:
 
 
 def net_rows(rows: Rows, weights: Array) -> Weighted:
-    """Net the rows: return each row once with the sum of its weights, unless that is 0."""
+    """Return each row once, with the sum of its weights, without rows whose sum is 0."""
     columns = [leaf.values for leaf in leaf_columns(rows)]
     order = np.lexsort(columns)
     new = np.zeros(len(order), bool)

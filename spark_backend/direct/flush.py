@@ -86,7 +86,7 @@ class PairingStep(Protocol):
     """A step that can return rows without netting them, which would hash each row."""
 
     def direct_pairs(self, flush: DirectFlush) -> Collection[Pair]:
-        """Return how the rows change, not netted."""
+        """Return how the rows change, as pairs; copies of a row are not added up."""
         ...
 
 
@@ -104,8 +104,8 @@ class DirectFlush:
         return self.once(step, step.direct)
 
     def pairs(self, step: DirectStep) -> Collection[Pair]:
-        """Return how the rows of a step change, for callers that read row by row: not netted, and
-        rows that were never there may cancel."""
+        """Return how the rows of a step change, for callers that read row by row. Copies of a row
+        need not be added up: the changes of a row that was never there may cancel."""
         if id(step) in self._made or not isinstance(step, PairingStep):
             return self.delta(step).items()
         if id(step) not in self._paired:
@@ -126,7 +126,8 @@ class DirectFlush:
         return other
 
     def add(self, spec: TableSpec, kept: Typed, rows: Bag) -> None:
-        """Add rows to a table, once if several steps share it."""
+        """Add rows to a table. If several steps share the table, only the first one adds its rows,
+        which are the same."""
         if rows and spec.name not in self.added:
             weights = pa.array(rows.values(), pa.int64())
             self.put(spec, {"row": to_arrow(kept, list(rows)), "weight": weights})
@@ -149,7 +150,8 @@ class DirectFlush:
         return sum(map(self.tables.rows_near, specs))
 
     def columns(self, spec: TableSpec, kept: Typed, change: Bag) -> pa.Table:
-        """Return the columns `row` and `weight` of a table with the change, not netted."""
+        """Return the rows of a table and then its change, with the columns `row` and `weight`;
+        copies of a row are not added up."""
         weights = pa.array(change.values(), pa.int64())
         more = pa.table({"row": to_arrow(kept, list(change)), "weight": weights})
         before = self.tables.all_rows(spec)
@@ -201,7 +203,8 @@ def _check_rows(rows: int, most: int) -> None:
 
 
 def bag_of(kept: Typed, table: pa.Table) -> Bag:
-    """Return the columns `row` and `weight` as a bag."""
+    """Return the columns `row` and `weight` of a table as a bag, with the copies of a row added
+    up."""
     return net_bag(pairs_of(kept, table))
 
 
@@ -228,7 +231,8 @@ def without_zeros(bag: Bag) -> Bag:
 
 
 def add_bags(bags: Sequence[Bag]) -> Bag:
-    """Return the sum of bags; one of them if the others are empty."""
+    """Return the sum of bags as a new bag; a given bag itself, not a copy, if the others are
+    empty."""
     some = [bag for bag in bags if bag]
     if len(some) < 2:
         return some[0] if some else NOTHING

@@ -165,13 +165,14 @@ class Compiler:
         return other
 
     def given(self, place: int) -> InputRows:
-        """Return the step of an input."""
+        """Return the step of the input at a position."""
         if place not in self._at:
             self._at[place] = InputRows(place, self._inputs[place].kept)
         return self._at[place]
 
     def arranged(self, step: Step) -> list[ArrangedRows]:
-        """Return the arrangements of the rows of a step, by the keys of joins."""
+        """Return all arrangements of the rows of a step by keys of joins; an empty list if there is
+        none."""
         return [known for known in self._known if known.source is step]
 
     def _compile(self, node: plan.Node) -> Step:

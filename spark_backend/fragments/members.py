@@ -65,7 +65,8 @@ class Inflow:
         return [source for source in later if source.upto > source.after]
 
     def local(self, of: FlushInput, *, is_late: bool) -> frozenset[int]:
-        """Return the inputs whose rows are in the query itself instead of in files."""
+        """Return the positions of the inputs whose rows are in the query itself instead of in
+        files."""
         if of.staged:
             return frozenset()
         own, others = {entry[0] for entry in of.entries}, of.fed_places
@@ -73,7 +74,7 @@ class Inflow:
         return frozenset((own - others) | (some - own))
 
     def frames(self, of: FlushInput, *, is_late: bool) -> dict[int, DataFrame]:
-        """Return the frames of a flush by position."""
+        """Return the frame of the changed rows of each input, by position."""
         by_place: dict[int, list[Entry]] = {}
         for entry in of.entries:
             by_place.setdefault(entry[0], []).append(entry)
@@ -223,7 +224,8 @@ class PendingChanges:
         return len(self._by_number) > 1
 
     def added(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> Batch:
-        """Return all changes, including those of the flush `number`, which may be added again.
+        """Add the changes of the flush `number`, in place of earlier ones with that number, and
+        return all changes.
 
         Deleted entries cancel.
         """
@@ -360,7 +362,8 @@ def place_input(read: plan.Recursive, places: Sequence[int]) -> plan.Node:
 
 
 def new_rows(source: ExternalInput, *, is_late: bool) -> Weighted:
-    """Return the new rows of an external input; netted if some of them are of a failed flush."""
+    """Return the new rows of an external input. Copies of a row are added up if some of the rows
+    are of a failed flush."""
     rows: Any = source.rows
     given: Weighted = rows.frames.since(source.after, source.upto)
     return replace(given, frame=net_weights(given.frame)) if is_late else given

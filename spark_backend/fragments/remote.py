@@ -208,7 +208,8 @@ class StateRemote:
             return self._in_files() if found is None else found
 
     def _in_files(self) -> Pairs:
-        """Return the output, netted in this process."""
+        """Return the output, read from its files by this process, with the copies of a row added
+        up."""
         return consolidate(
             pairs_of(self._row_type, self.shared.tables.all_rows(self._member.output))
         )

@@ -185,7 +185,8 @@ class Roster:
 
     @property
     def has_room(self) -> bool:
-        """True if another fragment can be loaded."""
+        """True if another fragment can be loaded: there are few members, and all plans of an
+        earlier process are continued."""
         return len(self.members) < MOST and not self.parked()
 
     def has(self, name: str) -> bool:
@@ -203,7 +204,8 @@ class Roster:
         return [name for name in self.plans if name not in here]
 
     def here(self) -> list[Member]:
-        """Return the members whose tables are as of the last flush."""
+        """Return the members whose tables are as of the last flush: they are loaded, or their plan
+        is current."""
         return [m for m in self.members if m.is_loaded or self.keeps(m.name)]
 
 

@@ -345,11 +345,13 @@ class RoundsRecursion:
         return self._direct.changes(flush, _first_round(flush.tables.number))
 
     def rows(self, found: DataFrame, place: int) -> DataFrame:
-        """Return how the rows of a relation change."""
+        """Return how the rows of the relation at `place` change, from the result `found` of
+        `delta`."""
         return self._changes_of(found, place).select("row", "weight")
 
     def _changes_of(self, found: DataFrame, place: int) -> DataFrame:
-        """Return how the rows of a relation and their derivations change."""
+        """Return how the rows of the relation at `place` and their derivations change, from the
+        result of `_follow`."""
         if len(self.relations) == 1:
             return found
         rows = found.filter(F.col("kind") == place)

@@ -148,7 +148,7 @@ class PartitionRecursion:
         )
 
     def _missing_rows(self, flush: Flush, rows: DataFrame) -> DataFrame:
-        """Return the rows that the relation does not have, of some distinct rows."""
+        """Return those rows of `rows`, which are distinct, that the relation does not have."""
         wanted = flush.small(rows.withColumn("h", self._hash()).filter("h is not null"))
         zero = F.lit(0).cast("long")
         counts = [rows.select("row", zero.alias("weight"), F.lit(1).alias("is"))]
@@ -246,7 +246,8 @@ class PartitionRecursion:
 
 
 def _within_bucket(flush: Flush, spec: TableSpec, part: DataFrame, on: Column) -> Column:
-    """Return the condition of a join with keys, with that of the bucket, which prunes a base."""
+    """Return the condition `on` of a join with keys. In a base, it also compares the bucket, so
+    that Spark prunes the other buckets."""
     bucket = bucket_condition(flush, spec, part, "h")
     return on if bucket is None else on & bucket
 
@@ -286,7 +287,7 @@ class Relations(Step, Protocol):
         ...
 
     def rows(self, found: DataFrame, place: int) -> DataFrame:
-        """Return how one relation changes."""
+        """Return how the relation at `place` changes, from the result `found` of `delta`."""
         ...
 
 
@@ -297,7 +298,7 @@ class Relation:
         self.of, self.kept, self._place = of, of.relations[place], place
 
     def beside(self, place: int) -> Relation:
-        """Return another relation of the same recursion."""
+        """Return the relation at `place` of the same recursion."""
         return Relation(self.of, place)
 
     def delta(self, flush: Flush) -> DataFrame | None:
@@ -397,7 +398,7 @@ class WorkerRecursion:
         return bags
 
     def rows(self, found: DataFrame, place: int) -> DataFrame:
-        """Return how one of the relations changes."""
+        """Return how the relation at `place` changes, from the result `found` of `delta`."""
         if len(self.relations) == 1:
             return found
         rows = found.filter(F.col("kind") == place)

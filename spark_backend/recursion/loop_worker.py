@@ -112,7 +112,7 @@ def _rows_of_kind(of: LoopTask, kind: int, batches: Sequence[pa.RecordBatch]) ->
 
 
 def _table_batches(of: LoopTask, place: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of a relation."""
+    """Yield the changes of the relation at `place`, given as an Arrow table, as batches."""
     for batch in table.to_batches(ROWS):
         yield _relation_batch(of, place, batch.column("row"), batch.column("weight"))
 
@@ -171,7 +171,8 @@ def _run_rounds(loop: plan.Iterate, sides: Sequence[dict[Row, int]]) -> list[lis
 def _shown_change(
     top: plan.Node, before: Counter[Row], after: dict[Row, int]
 ) -> list[tuple[Row, int]]:
-    """Return how the shown rows of a relation change."""
+    """Return how the rows of a relation change; with a tolerance, values that moved less than it
+    stay as they were."""
     was = {row: weight for row, weight in before.items() if weight}
     if not isinstance(top, plan.Tolerate):
         return difference(after, was)
@@ -185,7 +186,7 @@ def _shown_change(
 def _pair_batches(
     of: LoopTask, place: int, pairs: list[tuple[Row, int]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of a relation."""
+    """Yield the changes of the relation at `place`, given as pairs, as batches."""
     for start in range(0, len(pairs), ROWS):
         some = pairs[start : start + ROWS]
         rows = arrow_rows(of.kinds[place], [row for row, _ in some])

@@ -205,7 +205,8 @@ def _read_input(of: RoundsTask, batches: Iterable[pa.RecordBatch]) -> WorkerInpu
 
 
 def add_derivations(known: dict[Row, list[int]], rows: Sequence[Row], columns: Any) -> None:
-    """Add derivations of rows to `known`, from columns that hold them in parts."""
+    """Add the derivations of rows to `known`; a row may be in `rows` several times, with a part of
+    its derivations each."""
     parts = [columns.column(name).to_pylist() for name in KNOWN]
     for row, *more in zip(rows, *parts, strict=True):
         of = known.get(row)
@@ -216,7 +217,7 @@ def add_derivations(known: dict[Row, list[int]], rows: Sequence[Row], columns: A
 
 
 def existing_rows(known: Mapping[Row, Sequence[int]]) -> dict[Row, DerivationCounts]:
-    """Return the derivations of rows that exist."""
+    """Return the derivations of the rows that exist: their round is not 0."""
     return {row: DerivationCounts(*of) for row, of in known.items() if of[-1]}
 
 
@@ -247,7 +248,7 @@ def _derivation_batches(
 
 
 def add_changes(bag: Bag, change: Bag) -> Bag:
-    """Return the sum of both bags."""
+    """Return the sum of both bags, as a new one; `bag` itself if `change` is empty."""
     if not change:
         return bag
     found = Counter(bag)
@@ -257,7 +258,7 @@ def add_changes(bag: Bag, change: Bag) -> Bag:
 
 
 def positive_rows(bag: Bag) -> Bag:
-    """Return the rows with positive weights."""
+    """Return the rows with positive weights, with these weights."""
     return Counter({row: weight for row, weight in bag.items() if weight > 0})
 
 

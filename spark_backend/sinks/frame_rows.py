@@ -84,12 +84,11 @@ class FrameRows:
     """True if each row is there once."""
 
     def with_rows(self, more: FrameRows) -> FrameRows:
-        """Return these rows and more."""
+        """Return these rows together with the rows of `more`."""
         return self._with(more.rows, *more.made)
 
     def without_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
-        """Return these rows without the rows of files of changes, which have at most `rows`
-        rows."""
+        """Return these rows minus the rows of files of changes, which have at most `rows` rows."""
         return (
             self._with(rows, partial(_read_changes, self.session, uris, -1, WEIGHT))
             if uris
@@ -97,7 +96,7 @@ class FrameRows:
         )
 
     def without_rows_in(self, uris: Sequence[str], rows: int) -> FrameRows:
-        """Return these rows without the rows of files of rows."""
+        """Return these rows minus the rows of files of rows, which have at most `rows` rows."""
         return self._with(rows, partial(_read_rows, self.session, uris, -1)) if uris else self
 
     def with_rows_in(self, uris: Sequence[str], rows: int) -> FrameRows:
@@ -105,7 +104,8 @@ class FrameRows:
         return self._with(rows, partial(_read_rows, self.session, uris, 1)) if uris else self
 
     def of_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
-        """Return the net changes, which were written by bucket, in place of these rows."""
+        """Return the net changes of files that `write_changes` wrote by bucket, instead of these
+        rows."""
         return replace(
             self,
             rows=rows,
@@ -114,7 +114,7 @@ class FrameRows:
         )
 
     def only_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
-        """Return the rows of files of changes in place of these rows, with the same type."""
+        """Return the rows of files of changes, instead of these rows, but with their type."""
         read: Made = partial(_read_changes, self.session, uris, 1, WEIGHT)
         return replace(self, rows=rows, made=(read,), is_net=False)
 

@@ -158,7 +158,7 @@ class RowColumns:
         return from_arrow(kept, pa.StructArray.from_arrays(columns, fields=list(arrow_type(kept))))
 
     def pairs(self, table: pa.Table) -> list[Pair]:
-        """Return the net rows with their weights."""
+        """Return the rows of a table with their weights; copies of a row are added up."""
         rows = self.rows(table)
         return consolidate(list(zip(rows, table.column(WEIGHT).to_pylist(), strict=True)))
 

@@ -96,7 +96,7 @@ class SortedBase:
     keys: npt.NDArray[np.int64]
 
     def having(self, values: pa.Array) -> pa.Table:
-        """Return the rows that have one of some values in the column."""
+        """Return the rows whose sorted column has one of the values."""
         asked = np.sort(values.to_numpy(zero_copy_only=False))
         start = np.searchsorted(self.keys, asked, "left")
         count = np.searchsorted(self.keys, asked, "right") - start

@@ -155,7 +155,7 @@ class StateTables:
 
     def parts(self, spec: TableSpec) -> list[DataFrame]:
         """Return the frames of a table as of the last flush: its base, with the column `b`, and its
-        later rows. Rows are not netted; the list is empty for an empty table."""
+        later rows. Copies of a row are not added up; the list is empty for an empty table."""
         return list(self.split(spec).values())
 
     def split(self, spec: TableSpec, held: Sequence[Segment] | None = None) -> dict[str, DataFrame]:
@@ -298,7 +298,7 @@ class StateTables:
         self._holds.drop([s for name in gone for s in before.tables.get(name, ())])
 
     def as_new(self) -> StateTables:
-        """Return a copy of these tables that starts empty."""
+        """Return a copy of these tables that starts empty; these stay as they are."""
         found = copy(self)
         found.manifest = Manifest(self.manifest.plan, pickled=self.manifest.pickled)
         return found
@@ -308,16 +308,17 @@ class StateTables:
         return self._holds.begin(spec.name)
 
     def written(self, number: int, spec: TableSpec) -> pa.Table | None:
-        """Return the rows that the last flush added to a table, in the driver; None for no rows."""
+        """Return the rows that the flush `number` added to a table, in the driver; None for no
+        rows."""
         found = [s for s in self._segments(spec) if s.folder.startswith(flush_prefix(number))]
         return self._fetched(spec, found) if found else None
 
     def all_rows(self, spec: TableSpec) -> pa.Table:
-        """Return all rows in the driver, not netted."""
+        """Return all rows of a table in the driver; copies of a row are not added up."""
         return self._fetched(spec, self._segments(spec))
 
     def look_up(self, spec: TableSpec, hash_of: int) -> pa.Table:
-        """Return the rows with a hash in the driver, not netted."""
+        """Return the rows with a key hash, in the driver; copies of a row are not added up."""
         assert spec.hashed is not None
         segments = self._near(spec, [hash_of])
         return self._fetched(spec, segments, pc.field(spec.column(spec.hashed)) == hash_of)
@@ -328,7 +329,8 @@ class StateTables:
         hashes: Collection[int] | None,
         among: tuple[Sequence[str], pa.Array] | None,
     ) -> pa.Table:
-        """Return the rows of the files that can contain some hashes, in the driver, not netted.
+        """Return the rows of the files that can contain some key hashes, in the driver; copies of a
+        row are not added up.
 
         Parameters
         ----------
@@ -348,8 +350,8 @@ class StateTables:
         return pa.concat_tables([copy.having(values), later])
 
     def pieces(self, spec: TableSpec) -> Iterator[pa.Table]:
-        """Yield all rows in the driver, not netted, bucket by bucket: a bucket has all rows of its
-        hashes."""
+        """Yield all rows in the driver, bucket by bucket: a bucket has all rows of its hashes.
+        Copies of a row are not added up."""
         assert spec.hashed is not None
         count = self.buckets(spec)
         of = pc.field(spec.column(spec.hashed))
@@ -578,7 +580,8 @@ def union_frames(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def net_frame(spec: TableSpec, rows: DataFrame) -> DataFrame:
-    """Net the rows: sum the `added` columns of equal rows, and drop rows whose sums are all 0."""
+    """Return equal rows once: their `added` columns are summed, and rows whose sums are all 0 are
+    dropped."""
     sums = [F.sum(name).alias(name) for name in spec.added]
     left = reduce(lambda a, b: a | b, [F.col(name) != 0 for name in spec.added])
     return rows.groupBy(*spec.by).agg(*sums).filter(left).select(*spec.schema.names)

@@ -142,7 +142,8 @@ class ArrangedRows:
         return net_bag(self.direct_found(flush, keys))
 
     def direct_found(self, flush: DirectFlush, keys: set[Leaves]) -> list[Pair]:
-        """Return the rows of `direct_having`, not netted."""
+        """Return the rows of `direct_having`, with their weights; copies of a row are not added
+        up."""
         if not keys:
             return []
         return pairs_of(self.source.kept, flush.found(self.spec, self.side.lookup, keys))
@@ -190,7 +191,7 @@ class Join:
         return net_bag(flush.pairs(self))
 
     def direct_pairs(self, flush: DirectFlush) -> list[Pair]:
-        """Return how the pairs change, not netted."""
+        """Return how the joined pairs change; copies of a pair are not added up."""
         left = self._left.by_key(self._left.direct_change(flush).items())
         right = self._right.by_key(self._right.direct_change(flush).items())
         on_right = self._right.by_key(self._right.direct_found(flush, set(left)))
@@ -202,7 +203,8 @@ class Join:
         ]
 
     def _pair(self, left: ByKey, right: ByKey) -> list[Pair]:
-        """Return the pairs of rows that match.
+        """Return the pairs of rows with equal keys that pass the residual predicate, with the
+        products of their weights.
 
         Raises
         ------

@@ -184,7 +184,8 @@ def hash_column(value: Value) -> Column:
 
 
 def output_weight(node: plan.Node, left: int, right: int = 0) -> int:
-    """Return the number of copies of a row in the output, given its copies on both sides."""
+    """Return the number of copies of a row in the output, given its copies on both sides. Raises
+    `TypeError` if `node` is no set operation."""
     match node:
         case plan.Distinct():
             return int(left > 0)
@@ -203,7 +204,8 @@ def output_weight(node: plan.Node, left: int, right: int = 0) -> int:
 
 
 def _weight_column(node: plan.Node, left: Column, right: Column) -> Column:
-    """Return the weight of a row in the output."""
+    """Return the weight of a row in the output, given the columns of its weights on both sides.
+    Raises `TypeError` if `node` is no set operation."""
     one, none = F.lit(1).cast("long"), F.lit(0).cast("long")
     in_left, in_right = left > 0, right > 0
     match node:
@@ -312,7 +314,8 @@ class Flush:
         return self._made[id(step)]
 
     def add(self, spec: TableSpec, rows: DataFrame) -> None:
-        """Add rows to a table when the flush is written, once if several steps share it."""
+        """Add rows to a table when the flush is written. If several steps share the table, only the
+        first one adds its rows, which are the same."""
         if spec.name in self.added:
             return
         names = spec.schema.names
@@ -334,7 +337,8 @@ class Flush:
         return self.tables.near(spec, some).coalesce(1)
 
     def parts(self, spec: TableSpec) -> list[DataFrame]:
-        """Return the rows of a table before the flush."""
+        """End narrow mode, and return the rows of a table before the flush: a list of frames, empty
+        for an empty table."""
         self.spread()
         return self.tables.parts(spec)
 
@@ -353,7 +357,8 @@ class Flush:
         return frame.coalesce(1).hint("shuffle_hash")
 
     def handed_on(self, frame: DataFrame) -> DataFrame:
-        """Compute a result that other steps read once, in a task of its own.
+        """Return the result of a step. In a narrow flush, a result that other steps read is
+        computed once, in a task of its own.
 
         A task has memory for some sixteen aggregates and joins, whatever their size.
         """
@@ -535,7 +540,8 @@ def rows_with_keys(
     how: str = "left_semi",
     key: str = "h",
 ) -> list[DataFrame]:
-    """Return the rows of a table joined with keys, not netted, in one or more frames.
+    """Return the rows of a table joined with keys, in one or more frames; copies of a row are not
+    added up.
 
     Parameters
     ----------

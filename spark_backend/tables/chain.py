@@ -135,7 +135,7 @@ class Chain:
         Returns
         -------
         A DataFrame with the columns bucket, side, row and weight. Rows that the part ignores are
-        left out; rows are not netted.
+        left out; copies of a row are not added up.
         """
         done, waiting = self._run_in_columns(tuple(chain), given)
         more = (_serialize_node(_with_placeholders(onto)), place, stable)
@@ -145,7 +145,8 @@ class Chain:
     def _run_in_columns(
         self, chain: tuple[plan.Node, ...], given: Weighted
     ) -> tuple[Weighted, tuple[plan.Node, ...]]:
-        """Run all nodes up to a last run of nodes that needs Python, and return that run."""
+        """Run the nodes as far as columns can, and return the result and the remaining nodes, which
+        need Python: the last ones of the chain, or none."""
         done = given
         waiting: tuple[plan.Node, ...] = ()
         nodes = list(chain)
@@ -192,7 +193,8 @@ class Chain:
         return Weighted(frame, Pickled("what a callable returns has no known type"), done.steps)
 
     def _run_typed(self, waiting: tuple[plan.Node, ...], done: Weighted, of: Typed) -> Weighted:
-        """Run nodes in Python, and return their results as columns."""
+        """Run the waiting nodes in Python workers, and return their results as columns of the type
+        `of`."""
         fields = [T.StructField("row", spark_type(of)), T.StructField("weight", T.LongType())]
         frame = self._map(
             "columnize_rows", waiting, done, T.StructType(fields), _pickle_encoding(of)
@@ -215,7 +217,7 @@ class Chain:
 
 
 def collect_pairs(weighted: Weighted) -> list[Pair]:
-    """Return the rows with their weights in the driver, not netted.
+    """Return the rows with their weights in the driver; copies of a row are not added up.
 
     Raises
     ------

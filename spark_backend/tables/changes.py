@@ -110,7 +110,8 @@ class Changes:
         return sum(count_rows(self._files, file) for file in self._files_in(path))
 
     def fetched(self, first: int, last: int) -> pa.Table:
-        """Return the changes from `first` to `last`, in the driver."""
+        """Return the changes from `first` to `last` in the driver; copies of a row are not added
+        up."""
         paths = [file for path in self.paths(first, last) for file in self._files_in(path)]
         found = [read_table(self._files, path) for path in paths]
         # Files written by Spark declare nullability per column; files written by `put` do not.

@@ -129,7 +129,7 @@ class Frames:
         return self.change((row, 1) for row in rows)
 
     def remove_rows(self, rows: Iterable[Row]) -> int:
-        """Remove each row once."""
+        """Remove each row once; raise as `change` does."""
         return self.change((row, -1) for row in rows)
 
     def add_frame(self, frame: DataFrame, once: Once | None = None) -> int:
@@ -209,7 +209,7 @@ class Frames:
         return self._changes.keep(path, self.version + 1, once)
 
     def rows_in(self, path: str) -> int:
-        """Return the number of rows of a folder."""
+        """Return the number of rows in the files of a folder of `aside`."""
         return self._changes.rows_in(path)
 
     def replaced(self, new: DataFrame, keys: DataFrame) -> DataFrame:
@@ -245,7 +245,7 @@ class Frames:
     def since(self, version: int, upto: int | None = None) -> Weighted:
         """Return the changes after a version, up to another or the last; after -1, all rows.
 
-        They are not netted. Few changes become part of the query, which then reads no files for
+        Copies of a row are not added up. Few changes become part of the query, which then reads no files for
         them.
         """
         last = self.version if upto is None else upto
@@ -255,7 +255,8 @@ class Frames:
         return Weighted(self._union(paths, whole=version < 0), self.kept)
 
     def few(self, version: int, upto: int) -> Collection[Pair]:
-        """Return the changes after a version, up to another, in the driver, not netted."""
+        """Return the changes after a version, up to another, in the driver; copies of a row are not
+        added up."""
         if version >= upto:
             return ()
         return pairs_of(self.kept, self._changes.fetched(version + 1, upto))
@@ -447,7 +448,7 @@ def _negate_weights(rows: DataFrame) -> DataFrame:
 
 
 def net_weights(rows: DataFrame) -> DataFrame:
-    """Net the rows: return each row once with the sum of its weights, unless that is 0."""
+    """Return each row once, with the sum of its weights, without rows whose sum is 0."""
     summed = rows.groupBy("row").agg(F.sum("weight").alias("weight"))
     return summed.filter(F.col("weight") != 0)
 

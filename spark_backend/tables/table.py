@@ -59,7 +59,7 @@ class SparkRows:
         to_arrow(self.frames.kept, [row])
 
     def append(self, pairs: Sequence[Pair]) -> int:
-        """Insert and delete rows."""
+        """Insert and delete rows, given with their weights, and return the new version."""
         return self.frames.change(pairs)
 
     def append_frame(self, frame: DataFrame, weight: int, once: Once | None = None) -> int:
@@ -73,7 +73,7 @@ class SparkRows:
         return self.frames.upsert_frame(rows, once) if is_frame else self.frames.upsert_rows(rows)
 
     def replace(self, frame: DataFrame, once: Once | None = None) -> int:
-        """Replace all rows by the rows of a DataFrame."""
+        """Replace all rows by the rows of a DataFrame, and return the new version."""
         return self.frames.replace_frame(frame, once)
 
     def pairs(self) -> Iterator[Pair]:
@@ -234,7 +234,8 @@ def decode_rows(
 
 
 def _group_by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Pair]]:
-    """Yield the net rows of some whole buckets at a time, across the ends of batches."""
+    """Yield the rows of some whole buckets at a time, across the ends of batches; copies of a row
+    are added up."""
     some: list[Pair] = []
     for _, entries in groupby(_packed_entries(batches), itemgetter(0)):
         some += consolidate((loads(row), weight) for _, row, weight in entries)
