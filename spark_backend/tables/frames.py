@@ -245,8 +245,8 @@ class Frames:
     def since(self, version: int, upto: int | None = None) -> Weighted:
         """Return the changes after a version, up to another or the last; after -1, all rows.
 
-        Copies of a row are not added up. Few changes become part of the query, which then reads no files for
-        them.
+        Copies of a row are not added up. Few changes become part of the query, which then reads no
+        files for them.
         """
         last = self.version if upto is None else upto
         if self.is_local(version, last):
