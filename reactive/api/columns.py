@@ -302,7 +302,10 @@ def when(test: Column, then: Any, otherwise: Any) -> Column:
 
 
 def expression(value: Any) -> Expr:
-    """Return a column, a tuple of columns, or a constant, as an expression."""
+    """Return a column, a tuple of columns, or a constant, as an expression.
+
+    Refuses a relation, a view or a table: a query would not notice its changes.
+    """
     if isinstance(value, Column):
         return value.expr
     if isinstance(value, Uncopyable):
@@ -318,7 +321,7 @@ def expression(value: Any) -> Expr:
 
 
 def name_of(key: Column | Callable[..., Any] | str) -> str | None:
-    """Return the name of the field that a key reads, if it does nothing else."""
+    """Return the name of the field that a key reads; None if it does anything else."""
     if not isinstance(key, Column):
         return key if isinstance(key, str) else field_read(key)
     expr = key.expr

@@ -39,7 +39,10 @@ On = Callable[..., Any] | str | tuple[str, ...] | list[str]
 def where_of(
     relation: AnyRelation, predicate: Callable[..., Any] | None, fields: Mapping[str, Any]
 ) -> plan.Node:
-    """Return the plan of the rows that satisfy a predicate and have the given field values."""
+    """Return the plan of the rows that satisfy a predicate and have the given field values.
+
+    Refuses to filter by nothing.
+    """
     if predicate is None and not fields:
         raise PlanError(
             "where takes a predicate, or values of fields\n"
@@ -120,7 +123,10 @@ def _predicate(role: str, left: AnyRelation, right: AnyRelation, on: On) -> Func
 def _pairs(
     role: str, on: str | tuple[str, ...] | list[str], left: BindingFacts, right: BindingFacts
 ) -> list[tuple[str, str]]:
-    """Return pairs of fields, of the left and of the right, that are to be equal."""
+    """Return the pairs of a left and a right field that must be equal.
+
+    Refuses other values than names, and two names that both sides have.
+    """
     names = (on,) if isinstance(on, str) else tuple(on)
     if not names or not all(isinstance(name, str) for name in names):
         raise PlanError(

@@ -37,7 +37,7 @@ Column = Callable[..., Any] | str
 def plan_extend(
     relation: AnyRelation, given: Sequence[Column], named: Mapping[str, Column]
 ) -> plan.Extend:
-    """Return the plan of the rows with appended bindings."""
+    """Return the plan of the rows with appended bindings; refuses a name that is taken."""
     node = relation.plan
     old = binding_names(node)
     for name in named:
@@ -60,7 +60,10 @@ def plan_bind(
 def select_columns(
     relation: AnyRelation, given: Sequence[Column], named: Mapping[str, Column]
 ) -> AnyRelation:
-    """Return the relation of named tuples: one binding, with a field per column."""
+    """Return the relation of named tuples: one binding, with a field per column.
+
+    Refuses columns without a name, and two columns of one name.
+    """
     names = [_name_of(column) for column in given]
     if None in names:
         raise PlanError(
@@ -96,7 +99,7 @@ def _make_extend(
 
 
 def _name_of(column: Column) -> str | None:
-    """Return the name of a field that a column only reads."""
+    """Return the name of the field that a column reads; None if it computes a value."""
     return name_of(column) if isinstance(column, str | columns.Column) else None
 
 

@@ -205,7 +205,10 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
 
 
 def _parameters(function: Any) -> tuple[int, int]:
-    """Return the least and the largest number of parameters of a function."""
+    """Return the least and the largest number of parameters of a function.
+
+    Refuses a function without parameters, or with any number of them.
+    """
     if not callable(function):
         raise PlanError(
             f"family takes a callable, parameter -> relation, not {function!r:.100}\n"
@@ -326,7 +329,7 @@ KINDS: dict[str, Any] = {"mapping": GroupedQuery, "order": OrderedQuery}
 
 
 def query(engine: Any, function: Any) -> Any:
-    """Return the relation of a function without parameters."""
+    """Return the relation of a function without parameters; refuses a generator."""
     if isinstance(function, GeneratorType):
         raise PlanError("query takes a function\n  live(... for ... in ...) takes a generator")
     taken = opaque(function, 0, "query")

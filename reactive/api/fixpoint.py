@@ -143,7 +143,10 @@ def fixpoint(
 
 
 def _best(names: tuple[str, ...], keep: Any, by: Any) -> tuple[plan.Best | None, ...]:
-    """Return the `keep` and `by` of each relation as parts of the plan."""
+    """Return the `keep` and `by` of each relation as parts of the plan.
+
+    Refuses a `keep` or `by` without one entry for each relation.
+    """
     several = len(names) > 1
     keeps = (None,) * len(names) if keep is None else keep
     bys = (None,) * len(names) if by is None else by
@@ -215,9 +218,10 @@ def call_step(
 ) -> tuple[StepDefinition, Any, list[AnyRelation]]:
     """Call the step with relations that stand for its results.
 
-    Return the definition, which is the level of these relations until it is finished, the engine,
-    and the results. Each relation has the bindings of one of `starts`, if there are any. A step
-    that `is_single` returns a relation, else a tuple of relations.
+    Return the definition, which is the level of these relations until it is finished, the
+    engine, and the results. Each relation has the bindings of one of `starts`, if there are
+    any. A step that `is_single` returns a relation, else a tuple of relations. Raises
+    `PlanError` for other results, and for relations of two databases.
     """
     definition: Any = StepDefinition(", ".join(map(repr, names)))
     counts = [bindings(start.plan) for start in starts] or [1] * len(names)
@@ -261,7 +265,7 @@ def _check_result(name: str, relation: Any, count: int) -> None:
 
 
 def parameters(step: Any, role: str) -> tuple[str, ...]:
-    """Return the names of the parameters of a step."""
+    """Return the names of the parameters of a step; refuses others than positional ones."""
     if not callable(step):
         raise PlanError(f"{role} takes a callable, relation -> relation, not {step!r:.60}")
     positional = (
@@ -279,7 +283,7 @@ def parameters(step: Any, role: str) -> tuple[str, ...]:
 
 
 def checked_names(step: Any, names: Any) -> tuple[str, ...]:
-    """Return the `names` given for the relations of a step."""
+    """Return the `names` for the relations of a step; refuses equal names, or none."""
     if not callable(step):
         raise PlanError(f"fixpoint takes a callable, relations -> relations, not {step!r:.60}")
     is_listed = isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)

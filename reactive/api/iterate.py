@@ -260,7 +260,7 @@ def iterate(
 
 
 def _starts(names: tuple[str, ...], start: Any) -> list[AnyRelation]:
-    """Return the relations of round 0, one for each parameter."""
+    """Return the relations of round 0; refuses another number of them than parameters."""
     starts = [start] if len(names) == 1 else start
     if not isinstance(starts, tuple | list) or len(starts) != len(names):
         raise PlanError(
@@ -275,7 +275,10 @@ def _starts(names: tuple[str, ...], start: Any) -> list[AnyRelation]:
 
 
 def _rounds(times: Any, until: Any, max_rounds: Any) -> tuple[int | None, int]:
-    """Return the number of rounds, or None until settled; and the most rounds."""
+    """Return the number of rounds, or None until settled; and the most rounds.
+
+    Refuses both `times` and `until`, neither of them, and `max_rounds` with `times`.
+    """
     if (times is None) == (until is None):
         given = "both times= and until=" if until is not None else "neither times= nor until="
         raise PlanError(
@@ -302,7 +305,10 @@ def _tolerances(
     of: Any,
     by: Any,
 ) -> tuple[plan.Tolerance | None, ...]:
-    """Return the tolerance of each relation; empty if there is none."""
+    """Return the tolerance of each relation; empty if no argument is given.
+
+    Refuses arguments without one entry per relation, or with no entry but None.
+    """
     if tolerance is None and of is None and by is None:
         return ()
     several = len(names) > 1

@@ -356,7 +356,7 @@ class KeyedRows(Generic[T, K]):
         return default if gone[-1] is None else gone[-1]
 
     def __setitem__(self, key: K, row: T) -> None:
-        """Upsert `row`, whose key must be `key`."""
+        """Upsert `row`; refuses a row with another key than `key`."""
         try:
             self._need_key("table[key] = row")
             found = self._key_of(row)

@@ -190,7 +190,7 @@ class NestedRelation(Relation[*Ts]):
         return GroupedRelation(self._engine, made, self._kept_views())
 
     def _begin(self, node: plan.Node) -> Relation[Any] | None:
-        """Return the result of a node on the rows without nested rows, if it reads only these."""
+        """Return the result of `node` on the rows without bags; None if it must read a bag."""
         begin, is_known = self.begin, isinstance(node, plan.Where | MADE)
         if begin is None or not is_known or node.inputs()[0] is not self.plan:
             return None
@@ -406,7 +406,7 @@ class UnnestedRelation(Relation[*Ts]):
         return _make_unnested(made, self.inside, self.place, flat, is_read)
 
     def _flat(self, node: plan.Node) -> Relation[Any] | None:
-        """Return the result of a node on the rows without nested rows, if it reads only these."""
+        """Return the result of `node` on the rows without bags; None if it must read a bag."""
         flat, is_known = self.flat, isinstance(node, plan.Where | plan.Unnest | MADE)
         if flat is None or not is_known or node.inputs()[0] is not self.plan:
             return None

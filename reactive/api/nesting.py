@@ -351,7 +351,10 @@ def inside(name: str, made: Any) -> InnerRows:
 
 
 def rows_within(made: Any) -> Rows | None:
-    """Return the rows of a nest, with each nested binding as the rows of a query."""
+    """Return the rows of a nest, each nested binding as the rows of a query.
+
+    Return None if `made` is no nest, or its inner queries are not known.
+    """
     begin, inside = getattr(made, "begin", None), getattr(made, "inside", ())
     if begin is None or not inside:
         return None

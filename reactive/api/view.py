@@ -521,7 +521,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return self.relation
 
     def _kept_views(self) -> tuple[AnyView, ...]:
-        """Return the view itself: queries over it compute from its rows."""
+        """Return the view itself: queries over it compute from its rows. Raises if it is closed."""
         if self.closed:
             raise PlanError(f"{self._channel} is closed\n  make the query of its .relation")
         return (cast(AnyView, self),)

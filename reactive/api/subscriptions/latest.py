@@ -107,7 +107,10 @@ class LatestFeed:
             self._starting.append(reader)
 
     def read(self, reader: Latest[Any]) -> Delta[Any] | None:
-        """Return all changes that a reader has not read, and move the reader to the end."""
+        """Return all changes that a reader has not read, and move the reader to the end.
+
+        Return None if there are none, or if the changes cancel out.
+        """
         with self.lock:
             self._look_after()
             stretch = reader.stretch
@@ -145,7 +148,7 @@ class LatestFeed:
         return self._stretches[-1]
 
     def _since(self, stretch: _Stretch) -> Delta[Any] | None:
-        """Return the change from a stretch on, as one delta."""
+        """Return the change from a stretch on, as one delta; None if the changes cancel out."""
         whole = _Stretch()
         for each in self._stretches[self._place(stretch) :]:
             delta = each.delta()

@@ -345,7 +345,7 @@ def relay(
 
 
 def notify(observer: Any, on: Any) -> Callback:
-    """Return the callback that calls an observer's methods."""
+    """Return the callback that calls an observer's methods; refuses an observer without any."""
     names = ("added", "removed", "updated")
     found = {name: getattr(observer, name, None) for name in names}
     methods = {name: method if callable(method) else None for name, method in found.items()}
@@ -387,7 +387,10 @@ def notify(observer: Any, on: Any) -> Callback:
 
 
 def bound(latest: bool, maxsize: int | None) -> int | None:
-    """Return the most deltas that may wait for a reader of `changes`."""
+    """Return the most deltas that may wait for a reader of `changes`; None for the default.
+
+    Refuses a `maxsize` below 1, or one that contradicts `latest`.
+    """
     if not latest and maxsize is None:
         return None
     if latest and maxsize not in (None, 1):
@@ -537,7 +540,10 @@ class NamedSubscription(Uncopyable, Closeable, Generic[Delivered]):
 
     @property
     def error(self) -> BaseException | None:
-        """The exception that the callback raised for the last delta, which will be repeated."""
+        """The exception that the callback raised for the last delta; None if it raised none.
+
+        That delta will be delivered again.
+        """
         return self._told.error
 
     @property

@@ -244,7 +244,7 @@ class CycleRows:
 
 
 def _find_best_variable(found: dict[int, list[_CycleReads]]) -> int | None:
-    """Return the variable with the most reads."""
+    """Return the variable with the most reads; None if there is none."""
     return max(found, key=lambda variable: _rank(found[variable]), default=None)
 
 
@@ -460,7 +460,7 @@ def _multiply_lines(term: Iterable[Line], times: int) -> Iterator[Line]:
 
 
 def _best_counted(found: dict[int, list[_CountedReading]]) -> int | None:
-    """Return the variable with the most reads."""
+    """Return the variable with the most reads; None if there is none."""
     return max(found, key=lambda variable: _count_sets(found[variable]), default=None)
 
 

@@ -452,7 +452,7 @@ class EvaluatedVariables(dict[Expr, str]):
         return {expr: name for expr, name in self.items() if expr not in self.kept}
 
     def get(self, expr: Expr, default: str | None = None) -> str | None:  # type: ignore[override]
-        """Return the variable of an expression; one in `once` is removed by this."""
+        """Return the variable of an expression, else `default`; one in `once` is removed."""
         found = super().get(expr) if self else None
         if found is None:
             return self.once.pop(expr, default) if self.once else default

@@ -491,7 +491,10 @@ def recall_of(known: dict[str, Any]) -> Recall:
 def _recall_code(
     codes: dict[str, Made], values: Sequence[Any], role: str, make: Callable[[], Made]
 ) -> Made:
-    """Return the code of a role, made at first, with the values of this query in its slots."""
+    """Return the code of a role from `codes`, with the values of this query in its slots.
+
+    Code that is missing is made, and added to `codes`.
+    """
     found = codes.get(role)
     if found is None:
         found = codes[role] = make()

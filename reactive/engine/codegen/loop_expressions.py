@@ -150,7 +150,10 @@ def _iterated_collection(expr: Expr) -> Expr:
 
 
 def _owner_and_field(expr: Expr) -> tuple[Expr, inner_changes.Field] | None:
-    """Return the owner and the field of an attribute or item, also through a mapping's method."""
+    """Return the owner and the field of an attribute or item; None for another expression.
+
+    The field may be read through a method of a mapping, such as `values`.
+    """
     match expr:
         case Call(Attribute(mapping, name), ()) if name in inner_changes.VIEWS:
             found = _owner_and_field(mapping)
@@ -234,7 +237,7 @@ class Shallow:
 
 
 def _with_arguments(expr: Expr, arguments: dict[Expr, Parameter]) -> Expr:
-    """Replace bindings by parameters of a function, and collect the bindings as its arguments."""
+    """Return `expr` with parameters in place of bindings; add the bindings to `arguments`."""
     if isinstance(expr, _KEPT):
         return arguments.setdefault(expr, Parameter(len(arguments)))
     old = parts(expr)

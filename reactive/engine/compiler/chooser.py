@@ -170,7 +170,7 @@ class Chooser:
         return replace(below, row=how.kind) if here else node
 
     def best_of(self, candidates: tuple[Candidate, ...]) -> int | None:
-        """Return the position of the candidate to look up, and record it in `asked`."""
+        """Return the position of the candidate to look up, and note it; None if none pays."""
         best = best_of(candidates, self.values_wanted)
         if candidates:
             self.asked.append((candidates, best))

@@ -326,7 +326,7 @@ class OffloadedNodes:
         return part is not None and any(map(self.holds, part.inputs))
 
     def _part(self, node: plan.Node) -> Fragment | None:
-        """Return the fragment of a node of the compiled plan, if it can be one; made once."""
+        """Return the fragment of a node, which is made once; None if it cannot be one."""
         if id(node) not in self._parts:
             self._parts[id(node)] = node, self._found(node)
         return self._parts[id(node)][1]

@@ -252,7 +252,11 @@ class _Builder:
         *,
         is_left: bool,
     ) -> BinaryLoops | None:
-        """Return the generated loops of a side, if it is recursive and all callables are lifted."""
+        """Return the generated loops of a side.
+
+        Return None if the side is not recursive, a callable is opaque, or loops nest too
+        deeply.
+        """
         source = join.left if is_left else join.right
         below, base = chain_over(source)
         key, steps = sides(join)[not is_left]

@@ -178,7 +178,10 @@ class Templates:
             return None
 
     def _known(self, templates: list[Template], given: Shaped) -> QueryTemplate | None:
-        """Return the plan of the first template that fits, which moves to the front; or None."""
+        """Return the plan of the first of `templates` that fits; None if none does.
+
+        That template moves to the front of the list.
+        """
         for template in templates:
             found = self._made(template, given)
             if found is not None:
@@ -291,7 +294,7 @@ def _held(given: Shaped, varying: Container[Place]) -> dict[Place, SlotValue]:
 def _computed(
     held: Iterable[SlotValue], places: dict[int, int], start: int
 ) -> tuple[Computed, ...]:
-    """Return the values computed from unread slots; they get places from `start` on."""
+    """Return the values computed from unread slots; add them to `places`, from `start` on."""
     found: list[Computed] = []
     for each in dict.fromkeys(part for base in held for part in base.every()):
         if not each.is_asked and any(id(part) in places for part in each.operands):

@@ -158,7 +158,10 @@ def send(readers: Sequence[Reader], delta: Sequence[Any], enqueue: Enqueue) -> N
 
 
 def _most_compared(readers: Sequence[Reader]) -> str | None:
-    """Return the field that most readers compare, if they are enough; ties go to more values."""
+    """Return the field that most readers compare; ties go to more values.
+
+    Return None if no field is compared by `WORTHWHILE` readers.
+    """
     values: dict[str, list[frozenset[Any]]] = {}
     for node, _ in readers:
         for field, wanted in node.constant_tests.items():

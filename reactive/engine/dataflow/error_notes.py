@@ -74,7 +74,7 @@ def _of_none(error: Exception, node: Node) -> str | None:
 
 
 def stepped_in(error: BaseException) -> Node | None:
-    """Return the node that was stepping: the innermost `node` among the variables of the engine."""
+    """Return the node that was stepping: the innermost `node` of the engine's frames; or None."""
     found: Node | None = None
     traceback = error.__traceback__
     while traceback is not None:

@@ -66,7 +66,10 @@ class Walk:
         leaf_deltas: list[LeafDelta],
         check: Check,
     ) -> None:
-        """Step what the changes reach, as `Schedule.step` does."""
+        """Step the nodes that the changes reach, as `Schedule.step` does.
+
+        Appends to `stepped` and `leaf_deltas`.
+        """
         waiting = self._waiting = []
 
         def enqueue(node: Node) -> None:
@@ -139,7 +142,7 @@ class Walk:
 
 
 def _forward(node: Node, out: Sequence[Any], ready: Ready, enqueue: Enqueue) -> None:
-    """Send a delta to the readers without routes; readers with one input are ready."""
+    """Send a delta to the readers without routes; append readers with one input to `ready`."""
     readers = node.consumers
     if len(readers) > 1:
         readers = readers[::-1]  # the last one appended steps first
@@ -151,7 +154,7 @@ def _forward(node: Node, out: Sequence[Any], ready: Ready, enqueue: Enqueue) -> 
 
 
 def _route(node: Node, keyed: Sequence[Any], ready: Ready) -> None:
-    """Forward the rows of a delta of an index to the readers that want their keys."""
+    """Append to `ready` the readers that want keys of an index's delta, with their pairs."""
     find = node.routes.find
     if len(keyed) == 1:
         found = find(keyed[0][0])

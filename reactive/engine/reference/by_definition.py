@@ -113,10 +113,10 @@ class WrittenPlan:
         return id(node), id(values)
 
     def _form(self, node: plan.Node) -> Form | None:
-        """Return the original form of a node, if it reads the same relations.
+        """Return the original form of a node; None if it reads other relations, or has none.
 
-        With checks of equality, a query is evaluated as translated: there, values clash where the
-        joins of former sub-queries look them up.
+        With checks of equality, a query is evaluated as translated: there, values clash
+        where the joins of former sub-queries look them up.
         """
         form = old_form(node)
         if isinstance(form, ByPolicy) and form.checks:

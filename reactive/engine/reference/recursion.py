@@ -45,7 +45,11 @@ def least_fixpoint(node: plan.Fixpoint, outside: Of, progress: Progress = SILENT
 
 
 def iterate_bodies(node: plan.Iterate, outside: Of, progress: Progress = SILENT) -> list[Bag]:
-    """Return the bodies, applied `times` times, or until no change is passed on."""
+    """Return the rows of the relations after all rounds.
+
+    These are `times` rounds, or rounds until no change is passed on; raises `FixpointError` if
+    that takes more than `max_rounds`.
+    """
     rows = [outside(start) for start in node.starts]
     if node.times == 0:
         return rows
@@ -137,7 +141,10 @@ class _Fixpoint:
         return [bag_delta(rows, was) for rows, was in zip(self._rows, before, strict=True)]
 
     def _rounds(self, changes: Changes) -> list[Bag]:
-        """Follow changes until there are none; return the total changes of the relations."""
+        """Follow changes until there are none; return the total changes of the relations.
+
+        Raises `FixpointError` after too many rounds.
+        """
         self._has_begun = True
         totals = [Bag() for _ in self._rows]
         most = self._node.max_rounds

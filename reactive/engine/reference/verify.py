@@ -98,7 +98,7 @@ def _compare_contents(
 
 
 def _compare_in_order(node: plan.OrderBy, shown: list[Row], name: str, rows: Bag) -> None:
-    """Compare rows in order; rows that compare equal may be swapped."""
+    """Raise `VerificationError` if rows differ in order; rows that compare equal may be swapped."""
     expected = ordered_rows(node, rows)
     if shown == expected or (len(shown) == len(expected) and _may_stand_so(node, shown, rows)):
         return

@@ -300,7 +300,11 @@ def _check_has_key(side: Any) -> None:
 
 
 def _by_key(key: Any, *, keeps_alone: bool) -> Prepare:
-    """Return the function that prepares a row; it returns unmatched rows with `keeps_alone`."""
+    """Return the function that prepares a row; it returns None for rows that match nothing.
+
+    With `keeps_alone`, it returns such a row as its own key. It raises `OffloadError` if the
+    key of a row raises.
+    """
 
     def prepare(row: Row) -> tuple[Any, Row] | None:
         found = key(row)

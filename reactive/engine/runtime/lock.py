@@ -337,13 +337,13 @@ def me() -> Owner:
 
 
 def running_task() -> asyncio.Task[Any] | None:
-    """Return the asyncio task running in this thread, if any."""
+    """Return the asyncio task running in this thread; None if there is none."""
     loop = running_loop()
     return None if loop is None else modules["asyncio"].current_task(loop)
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the event loop running in this thread, if any."""
+    """Return the event loop running in this thread; None if there is none."""
     events: Any = modules.get("asyncio.events")
     try:
         loop: asyncio.AbstractEventLoop | None = events._get_running_loop()

@@ -190,7 +190,7 @@ def named_field(rows: Sequence[Row], name: str | None) -> RowField | None:
 
 
 def _sample_shape(rows: Sequence[Row]) -> Shape | None:
-    """Return the classes of the fields of sample rows, if every value is plain."""
+    """Return the classes of the fields of sample rows; None if a value is not plain."""
     kind = _class_of_rows(rows)
     some = rows[:: max(1, len(rows) // SAMPLED)]
     try:

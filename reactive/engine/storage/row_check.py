@@ -146,7 +146,7 @@ class RowCheck:
         return next((why for why in found if why is not None), None)
 
     def refusal_of(self, place: Any, value: Any) -> str | None:
-        """Return the reason and the remedy if a value is not as its field is declared."""
+        """Return why a value is not as its field is declared, and the remedy; None if it is."""
         part = next((part for part in self.parts if part.place == place), None)
         return None if part is None else self._why(part, value)
 

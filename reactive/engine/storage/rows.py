@@ -160,7 +160,7 @@ def _full_name(kind: type) -> str:
 def key_function(
     row_type: Any, key: str | Sequence[str] | Callable[[Any], Hashable]
 ) -> Callable[[Any], Any]:
-    """Return the key as a callable; each name must be a field of the class."""
+    """Return the key as a callable; refuses a name that is no field of the class."""
     if not isinstance(key, str | list | tuple):
         return cast(Callable[[Any], Any], key)
     names = [key] if isinstance(key, str) else list(key)
@@ -271,7 +271,7 @@ class NamedTables(dict[int, Any]):
 
 
 def name_of_table(taken: NamedTables, row_type: Any, name: str | None, but: Any = None) -> str:
-    """Return the name of a table: the given one, or that of the class of its rows."""
+    """Return the given name, refused if it is taken; without one, a free name by the row class."""
     check_name("a table", name)
     if name is not None:
         if taken.has(name, but):

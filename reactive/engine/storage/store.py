@@ -417,7 +417,7 @@ def count_again(
 
 
 def uncount(held: dict[Any, Any], row: Row) -> None:
-    """Undo the count of one copy."""
+    """Undo in `held` the count of one copy of a row that has several."""
     found = held[row]
     found.count -= 1
     if found.count == 1:

@@ -119,7 +119,7 @@ class WatchedStore:
         return self._held.count(row)
 
     def get(self, key: Any) -> Row | None:
-        """Return the row of a key, of a keyed table."""
+        """Return the row of a key, in a keyed table; None if there is none."""
         found: Row | None = getattr(self._held, "get")(key)  # noqa: B009
         return found
 

@@ -218,7 +218,7 @@ def _with_item(row: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
 
 
 def _path(name: str, path: Any) -> tuple[Any, ...]:
-    """Return the path as a tuple: fields at even positions, rows between them."""
+    """Return the path as a tuple: fields at even positions, rows between. Refuses other paths."""
     found = path if isinstance(path, tuple) and not hasattr(path, "_fields") else (path,)
     if len(found) % 2 and all(isinstance(field, str | int) for field in found[::2]):
         return found
@@ -229,7 +229,7 @@ def _path(name: str, path: Any) -> tuple[Any, ...]:
 
 
 def _read_bag(name: str, row: Row, field: Any, path: tuple[Any, ...]) -> Bag[Any]:
-    """Return the bag in a field of a row."""
+    """Return the bag in a field of a row; raises `TableError` if there is none."""
     fields = members(type(row))
     is_place = isinstance(field, int) and isinstance(row, tuple) and -len(row) <= field < len(row)
     if not is_place and field not in fields:
@@ -309,7 +309,7 @@ def check_fields(table: str, row: Row, fields: Iterable[str]) -> None:
 
 
 def _find_row_to_patch(do: Statements, key: Any) -> Row:
-    """Return the row of a key; in a table without keys, the row itself, if it is present."""
+    """Return the row of a key; without keys, the row itself. Raises if it is not in the table."""
     table = do._table
     if table._keyed is not None:
         return table[key]

@@ -223,7 +223,7 @@ class Statements:
         return self._replace(list(self.store.pairs()), wanted)
 
     def replace_where(self, predicate: Predicate, rows: Iterable[Row]) -> list[Pair]:
-        """Replace the rows that satisfy a predicate."""
+        """Replace the rows that satisfy a predicate; refuses new rows that do not satisfy it."""
         wanted = [self.gate.check_row(row) for row in rows]
         with self._engine.graph.running():
             outside = [row for row in wanted if not self._call_predicate(predicate, row)]

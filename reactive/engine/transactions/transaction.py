@@ -160,7 +160,10 @@ class Transaction(Uncopyable):
             await queue.until_told(self._engine.version, self._patience())
 
     def _told_by(self, deliver: str | None, timeout: float | None) -> Self:
-        """Set the delivery mode, and how long the writer waits for it; return the transaction."""
+        """Set the delivery mode, and how long the writer waits for it; return the transaction.
+
+        Refuses a timeout with "background", in which no writer waits.
+        """
         if (deliver, timeout) != (None, None):
             check_delivery(deliver, timeout)
             if deliver == "background" and timeout is not None:

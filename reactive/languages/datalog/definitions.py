@@ -103,7 +103,7 @@ class _Scope:
         return None
 
     def component(self, use: ComponentUse) -> tuple[Component, _Scope]:
-        """Return a component that can be used here, and where it is written."""
+        """Return a component, and the scope where it is written; raises if none has the name."""
         found = self.finds(use.name)
         if found is not None:
             return found
@@ -134,7 +134,10 @@ def _write_out(statements: Sequence[Statement], scope: _Scope, found: list[State
 
 
 def _instantiate(init: Init, scope: _Scope, found: list[Statement]) -> None:
-    """Append the statements of a component to `found`, under the name of its instance."""
+    """Append the statements of a component to `found`, under the name of its instance.
+
+    Raises if the component contains itself.
+    """
     if scope.depth >= MOST:
         raise wrong(init.at, f"component {init.use.name!r} is inside itself")
     _, around = scope.component(init.use)
@@ -147,7 +150,10 @@ def _instantiate(init: Init, scope: _Scope, found: list[Statement]) -> None:
 
 
 def _statements(use: ComponentUse, scope: _Scope, depth: int) -> list[Statement]:
-    """Return the statements of a component, after those of its base components."""
+    """Return the statements of a component, after those of its base components.
+
+    Raises for a wrong number of types, and for a component that is based on itself.
+    """
     component, around = scope.component(use)
     if len(use.types) != len(component.parameters) or depth > MOST:
         count = f"{len(component.parameters)} types, not {len(use.types)}"
@@ -219,7 +225,7 @@ def _with_types(statement: Statement, types: Mapping[str, str]) -> Statement:
 
 
 def _in_scope(statement: Statement, scope: _Scope) -> Statement:
-    """Return a statement with the names of the whole program."""
+    """Return a statement with the full names of its relations and types."""
 
     def columns(some: tuple[DeclaredColumn, ...]) -> tuple[DeclaredColumn, ...]:
         return tuple(replace(each, type=scope.type(each.type)) for each in some)

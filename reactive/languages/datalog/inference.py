@@ -397,7 +397,10 @@ class Kinds:
         return _Cell(kind)
 
     def _settle_records(self) -> None:
-        """Give the items of records their kinds, outer records first."""
+        """Give the items of records their kinds, outer records first.
+
+        Raises if the type of a record is unknown.
+        """
         waiting = list(self._records)
         while waiting:
             left = []

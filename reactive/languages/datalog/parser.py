@@ -58,7 +58,7 @@ class _Parser:
         return self._cursor.token.kind == "end"
 
     def statement(self) -> list[Statement]:
-        """Return a statement, which may stand for several, or for none."""
+        """Read a statement, which may stand for several, or none; refuses unknown directives."""
         token = self._cursor.token
         if token.kind != "directive":
             return [self._clause()]

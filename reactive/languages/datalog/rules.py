@@ -399,7 +399,10 @@ class _Rules:
                 yield own
 
     def _goal(self, literal: Literal, goals: list[Goal]) -> Goal | None:
-        """Return a literal as a goal, and append the goals it needs; None if these say it all."""
+        """Return a literal as a goal, and append to `goals` the goals that it needs.
+
+        Return None if these goals say all of it.
+        """
         match literal:
             case Atom():
                 return self._atom(literal, goals)
@@ -430,7 +433,10 @@ class _Rules:
         return replace(atom, arguments=arguments)
 
     def _pattern(self, term: Term, goals: list[Goal]) -> Term:
-        """Return an argument with its computed parts replaced by variables; append their goals."""
+        """Return an argument with variables in place of its computed parts.
+
+        The goals that compute these are appended to `goals`.
+        """
         match term:
             case RecordTerm(items) | Branch(_, items):
                 return replace(term, items=tuple(self._pattern(item, goals) for item in items))

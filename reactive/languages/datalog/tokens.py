@@ -178,14 +178,14 @@ class Cursor:
         return found
 
     def need(self, text: str, why: str = "") -> Span:
-        """Read a sign or name that must be there."""
+        """Read a sign or name, and return its place; raises if another token is there."""
         if not self.sees(text):
             what = f"{text!r} is missing before {self.token}"
             raise wrong(self.token.at, what, why)
         return self.read().at
 
     def name(self, what: str) -> str:
-        """Read a name that must be there."""
+        """Read a name, and return it; raises if another token is there."""
         if self.token.kind != "name":
             raise wrong(self.token.at, f"{what} is missing before {self.token}")
         return self.read().text
