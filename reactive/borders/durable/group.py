@@ -160,6 +160,7 @@ class GroupJournal(Journal):
         self._note_no_more(table)
 
     def _note_no_more(self, table: Any) -> None:
+        """Stop noting the commits of a table, if they are noted by its node."""
         if self._notes.pop(table, None) is not None:
             table._node.note = None
 

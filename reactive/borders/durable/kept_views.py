@@ -331,6 +331,7 @@ def _count_table_rows(read: Sequence[Any]) -> int:
 
 
 def _pays(kept: KeptView, name: str) -> bool:
+    """Return True if the state of an operator is worth storing, or that is not known yet."""
     cost = kept.costs.get(name)
     return cost is None or cost.pays
 

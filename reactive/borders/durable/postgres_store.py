@@ -185,6 +185,7 @@ class PostgresStore:
                 connection.close()
 
     def after_fork(self) -> None:
+        """Give up the connection in a forked child, without closing it."""
         self._forgotten = self._connection  # the driver closes it in the process that opened it
         self._connection = None
         self._is_open = False
@@ -332,6 +333,7 @@ class PostgresStore:
         self._put(table, written)
 
     def _check_there(self, table: PostgresTable, rows: list[Any]) -> None:
+        """Raise `DurabilityError` if some of the rows are not in the table."""
         found = self._run(table.there, [[table.id_of(row) for row in rows]]).rowcount
         if found != len(rows):
             raise self._refusal(table, found, rows)
@@ -340,6 +342,7 @@ class PostgresStore:
         return DurabilityError(written_by_others(self.name, table.schema.table, changed, rows))
 
     def _put(self, table: PostgresTable, written: Sequence[Sequence[Any]]) -> None:
+        """Insert rows in their written form, replacing rows with the same `_id`."""
         if written:
             values = driver().extras.execute_values
             values(self._connection.cursor(), table.put, written, page_size=store.BATCH)
@@ -412,6 +415,7 @@ class PostgresStore:
         return f"{quote_name(self._schema)}.tables"
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement with `?` for its values; return the cursor, to fetch from."""
         cursor = self._connection.cursor()
         cursor.execute(statement.replace("?", "%s"), values or None)
         return cursor

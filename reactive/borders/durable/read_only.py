@@ -156,6 +156,7 @@ class ReadOnlyJournal(Journal):
                 self._state(adoptions[name], statement, [row for row, n in often for _ in range(n)])
 
     def _state(self, adoption: Adoption, statement: str, rows: list[Any]) -> None:
+        """Run a statement of a table by its name, past the guard against changes."""
         table = adoption.table
         self._engine.write(table, getattr(table._do.unguarded, statement), rows)
 

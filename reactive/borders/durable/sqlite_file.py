@@ -122,6 +122,7 @@ class SqliteFile:
             return self._run(statement)
 
     def _fetch_batch(self, cursor: Any) -> list[tuple[Any, ...]]:
+        """Return the next rows of a cursor; an empty list after the last one."""
         with self._reporting("read"):
             found: list[tuple[Any, ...]] = cursor.fetchmany(sqlite_tables.BATCH)
             return found

@@ -358,6 +358,7 @@ class SqliteStore(SqliteFile):
         )
 
     def _index(self, table: SqliteTable) -> None:
+        """Create the index of all columns of a table, once; a table without columns has none."""
         if table.name not in self._indexed and table.columns:
             self._run(table.index)
             self._indexed.add(table.name)
@@ -425,6 +426,7 @@ class SqliteStore(SqliteFile):
             raise
 
     def _roll_back(self) -> None:
+        """Roll back the open transaction, if there is one."""
         if self._connection is not None and self._connection.in_transaction:
             self._run("rollback")
 

@@ -256,6 +256,7 @@ def _flatten_rows(rows: Sequence[Values]) -> list[Any]:
 
 
 def _choose_table_name(table: str, taken: Container[str]) -> str:
+    """Return a free SQL name for a table; names that SQLite or this library uses get a prefix."""
     name = _printable(table) or "table"
     is_ours = name.lower().startswith(("sqlite_", "reactive_"))
     return unique_name_among(f"table {name}" if is_ours else name, taken)
@@ -436,6 +437,7 @@ def _state_schema(name: str, view: str) -> Schema:
 
 
 def _read_pieces(store: Store, name: str) -> dict[int, bytes]:
+    """Return the bytes in a table of a view by part. Raises `Unreadable` if it is missing."""
     if name not in store.tables():
         raise Unreadable("a part of it is missing")
     return {part: data for rows, _ in store.rows(name) for part, data in rows}

@@ -155,6 +155,7 @@ def _tuple_maker(makers: Sequence[Made]) -> Made:
 
 
 def _plain_value(value: Any) -> Any:
+    """Return a value without a declared type: lists and structs as tuples."""
     if isinstance(value, list):
         return tuple(map(_plain_value, value))
     return tuple(map(_plain_value, value.values())) if isinstance(value, dict) else value

@@ -298,6 +298,7 @@ class History:
         return kept + waiting
 
     def _add(self, delta: Delta[Any]) -> None:
+        """Append a delta, unless it is the last one again; drop those beyond `commits`."""
         if not self._deltas or delta is not self._deltas[-1]:  # repeated after an interrupt
             self._deltas.append(delta)
         self._forget()
@@ -306,6 +307,7 @@ class History:
     _add.needs_each = True  # type: ignore[attr-defined]
 
     def _forget(self) -> None:
+        """Drop the oldest deltas beyond `commits`; set `since` to the last version dropped."""
         while len(self._deltas) > self.commits:
             self.since = self._deltas[0].version
             self._deltas.popleft()

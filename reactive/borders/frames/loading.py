@@ -261,16 +261,19 @@ def _of_parquet(table: Any, path: str | Path, size: int) -> tuple[Iterator[Piece
 
 
 def _piece_of(found: Any, row_type: Any) -> Piece:
+    """Return the rows of a frame, with the plain-row test that they pass."""
     found = rows.adapt_frame(found, row_type)
     return rows.rows_of_table(found, row_type), rows.known_plain(found, row_type)
 
 
 def _cut_pieces(given: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    """Yield lists of at most `size` items, consuming `given`; no empty list."""
     while piece := list(islice(given, size)):
         yield piece
 
 
 def _progress_of(title: str, progress: bool | OnProgress) -> AbstractContextManager[Any]:
+    """Return the context that reports progress: to a callable, on the screen, or nowhere."""
     if callable(progress):
         return _callback_progress(progress)
     return watch_progress(title) if progress else _callback_progress(lambda done, total: None)
@@ -443,6 +446,7 @@ def _current_rows(store: Any) -> tuple[list[Row], list[int] | None]:
 
 
 def _is_unchanged(held: HeldFrame, now: tuple[list[Row], list[int] | None]) -> bool:
+    """Return True if the table holds the same row objects, in order, as for the held frame."""
     found, counts = now
     is_as_many = len(found) == len(held.rows) and counts == held.counts
     return is_as_many and all(map(is_, found, held.rows))
@@ -461,6 +465,7 @@ def _key_column(table: Any) -> str | None:
 
 
 def _count_changes(changes: Sequence[Pair], updated: int) -> Synced:
+    """Return the counts of a sync; `updated` of the deleted and inserted rows are updates."""
     came = sum(weight for _, weight in changes if weight > 0)
     went = sum(-weight for _, weight in changes if weight < 0)
     return Synced(came - updated, went - updated, updated)

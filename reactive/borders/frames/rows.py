@@ -216,6 +216,7 @@ def _tuples(columns: Sequence[list[Any]], count: int) -> list[Any]:
 
 
 def _named_tuples(kind: Any, columns: Sequence[list[Any]], count: int) -> list[Any]:
+    """Make `count` rows of a named tuple class, without calling its constructor."""
     parts = zip(*columns, strict=True) if columns else repeat((), count)
     return list(map(tuple.__new__, repeat(kind), parts))  # new tuples, as `zip` reuses its own
 
@@ -254,6 +255,7 @@ def _setters(kind: Any) -> list[Callable[[Any, Any], None]] | None:
 
 
 def _slot(kind: Any, name: str) -> Any:
+    """Return the slot descriptor of an attribute; None if it is none."""
     found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
     return found if isinstance(found, MemberDescriptorType) else None
 

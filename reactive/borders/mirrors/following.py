@@ -123,6 +123,7 @@ class Follower:
         return found
 
     def _on_begin(self, connection: Connection) -> None:
+        """Start recording touched rows for a transaction that begins."""
         touched = connection.info[self] = TouchedRows(connection)
         if reads_one_state(connection):
             self.open.add(touched)
@@ -200,6 +201,7 @@ class Follower:
         self.touched(connection).connection = connection
 
     def _on_two_phases(self, connection: Connection, xid: Any) -> None:
+        """Raise `TransactionError` if a two-phase transaction has touched mirrored rows."""
         if self.touched(connection):
             raise TransactionError(_TWO_PHASES)
 
@@ -226,6 +228,7 @@ class Follower:
 
 
 def _check_transaction(connection: Connection) -> None:
+    """Raise `TransactionError` if each statement of a connection is committed by itself."""
     if connection._is_autocommit_isolation() or statements.is_autocommit(connection):
         raise TransactionError(_AUTOCOMMIT)
 

@@ -211,6 +211,7 @@ def _kind_of_table(table: Table) -> MirrorKind:
 
 
 def _select_by_keys(statement: Select[Any], columns: Sequence[Any]) -> Select[Any]:
+    """Return the query, restricted to the keys that are given when it runs."""
     key: Any = columns[0] if len(columns) == 1 else tuple_(*columns)
     return statement.where(key.in_(bindparam(KEYS, expanding=True)))
 
@@ -473,6 +474,7 @@ def _other_members(mapper: Mapper[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _composite(prop: CompositeProperty[Any]) -> Callable[[Any], Any]:
+    """Return the function that makes the composite value of a record, from its columns."""
     keys = [each.key for each in prop.props]
     make = prop.composite_class
     return lambda row: make(*[getattr(row, key) for key in keys])

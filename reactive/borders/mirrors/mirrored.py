@@ -332,6 +332,7 @@ def _fields_getter(names: tuple[str, ...]) -> Callable[[Any], Any]:
 
 
 def _pair_names(source: Mapper[Any] | None, target: Mapper[Any] | None, pairs: Pairs) -> Names:
+    """Return the fields of both sides of equal columns; a side without mapper is a SQL table."""
     left = tuple([_field_name(source, column) for column, _ in pairs])
     return left, tuple([_field_name(target, column) for _, column in pairs])
 

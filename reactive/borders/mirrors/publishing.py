@@ -330,6 +330,7 @@ def wait_for_lock(db_lock: Any, *, is_async: bool) -> None:
 
 
 def _is_of_this_loop(db_lock: Any) -> bool:
+    """Return True if a transaction of this thread has the lock, so that waiting would block it."""
     owner = db_lock.owner
     return (db_lock.aside if owner is None else owner[0]) == get_ident()  # type: ignore[no-any-return]
 

@@ -145,6 +145,7 @@ class Objects:
             self.bring_up()
 
     def _all_shown(self, _: None) -> list[Pair]:
+        """Schedule all updates, as the statement of a commit that has no other changes."""
         self.bring_up()
         return [(_undo_nothing, 1)]
 
@@ -195,6 +196,7 @@ class Objects:
         return list(found.values())
 
     def _tell(self, table: Any, updates: Sequence[tuple[ObjectRecord, Any, Any]]) -> None:
+        """Record the updates of rows for subscribers that are told of updates."""
         version = self.engine.version + 1
         for _, old, new in updates:
             self.engine.updates.record(table, [(old, -1), (new, 1)], version)
@@ -366,6 +368,7 @@ def _inside_alone(given: tuple[Any, Sequence[ObjectRecord], Callable[[], Any]]) 
 
 
 def _undone_inside(given: tuple[Sequence[ObjectRecord], Callable[[], Any]]) -> list[Pair]:
+    """Call `do`; return its undo as a change, or no changes if it has changed nothing."""
     records, do = given
     undo = do()
     return NO_CHANGES if undo is None else [(_UndoInside(records, undo), 1)]

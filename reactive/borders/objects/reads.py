@@ -162,6 +162,7 @@ def _expressions_in(value: Any) -> list[Any]:
 
 
 def _add_name(found: set[str], name: str | None) -> None:
+    """Add the name of an attribute; raise `_All` if the name is not known."""
     if name is None:
         raise _All
     found.add(name)

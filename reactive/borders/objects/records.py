@@ -375,6 +375,7 @@ def current_row(instance: Any) -> Any:
 
 
 def _forget_record(number: int, reference: weakref.ref[ObjectRecord]) -> None:
+    """Remove the record of a freed object, unless another object has its id by now."""
     if RECORDS.get(number) is reference:
         del RECORDS[number]
 

@@ -306,6 +306,7 @@ def _untold(name: str, kind: Any) -> property:
 
 
 def _repr(row: Any) -> str:
+    """Return the text of a snapshot: its class, and its stored attributes."""
     shape = shape_of(vars(type(row))["__reactive_twin__"])
     shown = [f"{name}={value!r}" for name, value in shape.values(row).items()]
     return f"{type(row).__name__}({', '.join(shown)})"
@@ -324,6 +325,7 @@ def _return_itself(row: Any, memory: Any = None) -> Any:
 
 
 def _reduce_snapshot(row: Any, protocol: Any) -> Any:
+    """Return how to unpickle a snapshot, which then has no object."""
     kind = vars(type(row))["__reactive_twin__"]
     return snapshot_of, (kind, shape_of(kind).values(row))
 

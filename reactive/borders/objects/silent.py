@@ -108,5 +108,6 @@ def _next_unseen(store: Any, random: Random) -> Any:
 
 
 def _silent(table: Any, record: ObjectRecord) -> Silent | None:
+    """Return the report on an object that has changed silently; None if it has not."""
     names = record.changed_unseen()
     return Silent(record.object, table.name, tuple(names)) if names else None

@@ -155,6 +155,7 @@ class ObjectStore(KeyedStore):
             row._record_.leave(self, row)
 
     def _left(self, record: ObjectRecord, row: Row) -> None:
+        """Unlink a record from its row, and note the database and version that it has left."""
         record.leave(self, row)
         record.left = self.objects, self.objects.engine.version
         self.last = None  # an earlier assignment, perhaps to this object, is final

@@ -339,6 +339,7 @@ class ObjectTable(Table[T, K]):
         return row
 
     def _any_row(self, given: Any) -> Any:
+        """Return the row of an object in the table, or else a snapshot of it."""
         record = self._record(given)
         return record.row_in(self._store) or self._row_now(record)
 

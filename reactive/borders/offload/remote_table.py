@@ -168,6 +168,7 @@ class RemoteTable(Table[T, Any]):
         return found
 
     def _change(self, key: Hashable, fields: dict[str, Any]) -> None:
+        """Replace the row of a key by a copy with other fields; a scan of the table."""
         old = self[key]
         patches.check_fields(self.name, old, fields)
         self.update(old, patches.copy_with_fields(old, fields))
@@ -239,6 +240,7 @@ class RemoteTable(Table[T, Any]):
         return len(self._store)
 
     def _all(self) -> Iterable[Pair]:
+        """Save the changes so far, and return all remote rows with their counts."""
         self.save()
         return self.rows.pairs()
 
@@ -312,6 +314,7 @@ class RemoteStore:
         return sum(weight for found, weight in self.pairs() if found == row)
 
     def pairs(self) -> Iterable[Pair]:
+        """Return all rows with their counts, unsaved changes included."""
         saved: Iterable[Pair] = self._rows.pairs()
         return consolidate([*saved, *self._unsaved]) if self._unsaved else saved
 
@@ -344,6 +347,7 @@ class StreamTable(RemoteTable[T]):
         super().__init__(engine, number, row_type, name, key, self._rows_of)
 
     def _rows_of(self, name: str) -> ExternalRows:
+        """Open the stream, and return the remote rows that it feeds."""
         self.stream = self._make(name)
         """The stream of batches."""
         return self.stream.rows

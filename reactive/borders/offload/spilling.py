@@ -83,6 +83,7 @@ class Spilling:
         return left[0] if left else 0
 
     def _may_go(self, table: Table[Any]) -> bool:
+        """Return True if a table's rows are in the process, and only remote operators read them."""
         store = table._store
         return isinstance(store, BagStore | KeyedStore) and _is_read_elsewhere_only(table._node)
 
@@ -113,6 +114,7 @@ class Spilling:
 
 
 def _empty_store(table: Table[Any]) -> BagStore | KeyedStore:
+    """Return an empty store for the rows of a table that return to the process."""
     key = table.plan.key
     return BagStore() if key is None else KeyedStore(table._keyed.key, key.function)
 

@@ -199,6 +199,7 @@ class DurableOutbox:
         return held
 
     def _position(self) -> Position | None:
+        """Return the position of the batch stored last; None if there was none."""
         held = self._load()
         return Position(held[BATCH], held[VERSION]) if BATCH in held else None
 

@@ -117,6 +117,7 @@ class GatheredChanges:
             self._subscription.close()
 
     def _lose(self) -> None:
+        """Call `lost` with the error that has ended the subscription."""
         if self.lost is not None and self._subscription is not None:
             self.lost(self._subscription.error)
 
@@ -140,6 +141,7 @@ class GatheredChanges:
     _add.is_repeatable = True  # type: ignore[attr-defined]
 
     def _add_up(self) -> None:
+        """Consolidate the changes each time that their number has doubled."""
         if len(self._pairs) > self._bound:
             self._pairs = consolidate(self._pairs)
             self._bound = max(FEWEST, 2 * len(self._pairs))

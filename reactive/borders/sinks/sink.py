@@ -267,6 +267,7 @@ class Sink(Uncopyable, Closeable):
                 self._end(error)
 
     def _look_at(self, future: Future[None]) -> None:
+        """Forget a scheduled write that the executor has cancelled."""
         if future.cancelled():
             self._is_due = False
 

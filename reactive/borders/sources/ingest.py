@@ -286,6 +286,7 @@ def _refusal_error(ledger: Ledger, batch: TableBatches, error: Exception) -> Exc
 
 
 def _may_blame_rows(error: Exception) -> bool:
+    """Return True if rows may be the cause of an error, which leaving them out would avoid."""
     if is_asynchronous(error) or isinstance(error, MemoryError):
         return False
     return isinstance(error, BLAMED) or not isinstance(error, ReactiveError)

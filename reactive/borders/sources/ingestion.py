@@ -446,6 +446,7 @@ class Ingestion(Uncopyable, Closeable, Generic[T]):
         self._free_name()
 
     def _free_name(self) -> None:
+        """Let another ingestion run under this name."""
         if self._engine.ingestions.get(self.name) is self:
             del self._engine.ingestions[self.name]
 
@@ -457,6 +458,7 @@ class Ingestion(Uncopyable, Closeable, Generic[T]):
             return self._changed.wait_for(lambda: self._state != "running", patience)
 
     def _is_over(self, token: Token) -> bool:
+        """Return True if there is nothing to wait for: it has ended, or the batch is committed."""
         if self._state in ("stopped", "failed", "ended"):
             return True
         return token is not None and self._is_reached(token)

@@ -358,6 +358,7 @@ def _storing_refusal(source: str) -> Callable[[Any, Unstorable], Exception]:
 
 
 def _feeds(schema: Schema) -> dict[str, str]:
+    """Return the stored schema of each table that the source feeds, as text, by name."""
     found: dict[str, str] = json.loads(schema.about)["feeds"]
     return found
 

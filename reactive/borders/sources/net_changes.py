@@ -359,6 +359,7 @@ class _Changes:
             self._errors[owner] = found
 
     def _add_error(self, owner: Owner, error: RowError) -> None:
+        """Add an error to those of an owner, which are the known ones at first."""
         known = self._errors[owner] if owner in self._errors else self._known_errors(owner)
         self._errors[owner] = (*known, error)
 
@@ -392,6 +393,7 @@ def _rows_of(parts: Iterable[Entry]) -> Mapping[int, tuple[Row, ...]]:
 
 
 def _join_rows(first: Mapping[int, Iterable[Row]], then: Mapping[int, Iterable[Row]]) -> ByTable:
+    """Return the rows of both by table, the first ones first."""
     numbers = dict.fromkeys((*first, *then))
     return {number: [*first.get(number, ()), *then.get(number, ())] for number in numbers}
 

@@ -466,6 +466,7 @@ def _state(error: Any) -> bool | None:
 
 
 def _mysql_number(error: Exception, root: str) -> bool | None:
+    """Return True if the number of a MySQL error is a refusal; None for other errors."""
     if root not in MYSQL or not error.args or not isinstance(error.args[0], int):
         return None
     return error.args[0] not in MYSQL_LOST

@@ -78,6 +78,7 @@ class OfConnection(AnyConnection):
         await self._check(self.identity)
 
     def _refuse_ended(self) -> None:
+        """Raise `TransactionError` if the joined transaction has ended inside the block."""
         if self._joined is not None and self.identity.get_transaction() is not self._joined:
             raise ended_early_error(self)
 
@@ -423,6 +424,7 @@ class OfPsycopg(AnyConnection):
             await self._leave(_BlockRolledBack())
 
     async def _leave(self, error: Exception | None) -> None:
+        """Leave the open block, by an error or None; the block commits or rolls back."""
         block, self._block = self._block, None
         leave = block.__aexit__ if self.is_asynchronous else block.__exit__
         await await_result(leave(None if error is None else type(error), error, None))

@@ -133,6 +133,7 @@ class OfSqlite(AnyConnection):
         return getattr(self.given, "autocommit", None) is True
 
     async def _do(self, statement: str) -> None:
+        """Run COMMIT or ROLLBACK, if a transaction is open."""
         if self.given.in_transaction:
             await await_result(self.given.execute(statement))
 

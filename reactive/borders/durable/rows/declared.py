@@ -222,6 +222,7 @@ def _inner_differences(old: Schema, new: Schema) -> Iterator[str]:
 
 
 def _about(schema: Schema) -> dict[str, Any]:
+    """Return the stored fields of inner records, and members of enumerations, by class name."""
     found: dict[str, Any] = json.loads(schema.about or "{}").get("classes", {})
     return found
 

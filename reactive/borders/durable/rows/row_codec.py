@@ -371,12 +371,14 @@ def changes_fields(kind: Any) -> bool:
 
 
 def _runs_code(kind: Any) -> bool:
+    """Return True if a class has hooks or converters that run when it is constructed."""
     hooks = ("__post_init__", "__attrs_post_init__", "__attrs_pre_init__")
     converts = any(a.converter is not None for a in getattr(kind, "__attrs_attrs__", ()))
     return converts or any(hasattr(kind, hook) for hook in hooks)
 
 
 def _has_generated_code(init: Any) -> bool:
+    """Return True if a constructor was generated from text, as dataclasses and attrs do."""
     code = getattr(init, "__code__", None)
     return code is not None and code.co_filename == "<string>"
 

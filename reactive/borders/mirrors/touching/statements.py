@@ -174,6 +174,7 @@ class WatchedTables:
             self._note_all(touched, [table])
 
     def _note_all(self, touched: TouchedRows, tables: Iterable[Any]) -> None:
+        """Record as a whole the tables that a change of `tables` may touch."""
         for table in tables:
             touched.note_all(self._touching.get(table, ()))
 
@@ -405,6 +406,7 @@ class Cascades:
 
 
 def _of(columns: Iterable[Any]) -> Any:
+    """Return columns as one SQL expression: a single one bare, several as a tuple."""
     every = list(columns)
     return every[0] if len(every) == 1 else tuple_(*every)
 

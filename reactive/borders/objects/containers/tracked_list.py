@@ -329,5 +329,6 @@ class TrackedList(list[Any], Container):
 
 
 def _backwards(undos: list[Undo]) -> None:
+    """Call undos, the last one first."""
     for undo in reversed(undos):
         undo()

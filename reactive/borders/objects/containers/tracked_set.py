@@ -176,6 +176,7 @@ class TrackedSet(set[Any], Container):
         self._note(gone)
 
     def _note(self, values: Iterable[Any]) -> None:
+        """Log values for the next snapshot, if there is one to change, and report the change."""
         if self._frozen is not None:
             self._log.update(dict.fromkeys(values))
         self._tell()

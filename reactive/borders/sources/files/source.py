@@ -302,6 +302,7 @@ class _Looks:
         return max(0.001, min(due) - now) if due else None
 
     def _present(self) -> tuple[dict[str, Stamp], dict[str, Stamp]]:
+        """Return the stamps of the files with rows, and of the files with deletions, by path."""
         deletions = {} if self._of._deletions is None else self._of._deletions.files()
         return exclude_files(self._of._pattern.files(), deletions), deletions
 
@@ -388,6 +389,7 @@ class _Looks:
         return failure
 
     def _is_told(self, path: str) -> bool:
+        """Return True if the error of an unreadable file is reported already."""
         known = self._known.get(path)
         return known is not None and known.is_failed
 

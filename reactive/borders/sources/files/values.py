@@ -156,6 +156,7 @@ def _exact_class(kind: type) -> Made:
 
 
 def _as_float(value: Any) -> float:
+    """Return a float, also of an integer. Raises `UnfitFieldValue` for anything else."""
     if type(value) not in (float, int):
         raise UnfitFieldValue(value, float)
     return float(value)

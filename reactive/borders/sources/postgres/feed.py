@@ -427,5 +427,6 @@ def _relation_message(data: bytes) -> RelationMessage:
 
 
 def _read_text(data: bytes, at: int) -> tuple[str, int]:
+    """Return the text up to the next NUL byte, and the position behind that."""
     end = data.index(0, at)
     return data[at:end].decode(), end + 1

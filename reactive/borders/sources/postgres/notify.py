@@ -306,6 +306,7 @@ class NotifySource:
                     yield replace(_notified_batch(connection, feed, keys), made=made)
 
     def _feed(self, connection: Connection) -> TableFeed:
+        """Return the feed of the table. Raises `SourceError` if it cannot be followed."""
         schema = self._schema(connection)
         (row_type,) = self._into
         return self._reconnecting.checked(TableFeed(schema, row_type, self._into[row_type]))

@@ -349,6 +349,7 @@ class PostgresSource:
         position.is_at(token)
 
     def _temporary(self) -> bool:
+        """Return True if the slot ends with its connection; by default without durable tables."""
         if self._is_temporary is not None:
             return self._is_temporary
         return self._journal() is None
