@@ -410,6 +410,7 @@ class SparkOffload:
         return next(n for n in names if not self._is_open(f"{self._folder}/{n}"))
 
     def _is_open(self, folder: str) -> bool:
+        """Return True if an open remote of this process has its state in the folder."""
         remote = self._begun.get(folder)
         return remote is not None and not remote.is_closed
 
@@ -424,6 +425,7 @@ def _short_digest(text: str) -> str:
 
 
 def _checkpoint_folder(checkpoint: str | os.PathLike[str] | None) -> str:
+    """Return the folder of the state: the checkpoint, or a new temporary folder."""
     if checkpoint is None:
         return str(Path(tempfile.gettempdir()) / f"reactive-collections-{uuid4().hex}")
     return absolute_path(os.fspath(checkpoint))

@@ -382,6 +382,7 @@ class Totals:
         return as_type(row, self.kept)
 
     def _result(self, folded: plan.Folded, when: str) -> Column:
+        """Return the result of one aggregate, from the columns whose names begin with `when`."""
         asked = self._valued_aggregate(folded)
         return asked.shown(when) if asked is not None else self._column_of_sums(folded, when)
 

@@ -402,6 +402,7 @@ def _has_order(kind: Any) -> bool:
 
 
 def _is_plain_order(kind: Any) -> bool:
+    """Return True if instances of a class are ordered as plain tuples."""
     plain: Any = tuple
     return kind.__lt__ is plain.__lt__ and kind.__gt__ is plain.__gt__
 
@@ -445,6 +446,7 @@ class ReducedAccumulator:
         return {}
 
     def add(self, state: dict[Row, int], row: Row, weight: int) -> dict[Row, int]:
+        """Add a row to the state, `weight` times; the state itself is changed and returned."""
         state[row] = state.get(row, 0) + weight
         return state
 

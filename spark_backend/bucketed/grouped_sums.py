@@ -143,6 +143,7 @@ def _accumulator_result(accumulator: Any, rows: int, totals: Any) -> Any:
 
 
 def _aggregate(node: plan.Node) -> plan.Aggregate:
+    """Return the aggregate at the bottom of a chain of nodes."""
     _, base = chain_over(node)
     assert isinstance(base, plan.Aggregate)
     return base
@@ -153,6 +154,7 @@ def _pack_sums(sums: Sums) -> bytes:
 
 
 def _unpack_sums(data: bytes) -> Sums:
+    """Return the sums of a group from their bytes."""
     group, rows, of = pickle.loads(data)
     return Sums(loads(group), rows, of)
 

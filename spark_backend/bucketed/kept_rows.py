@@ -92,6 +92,8 @@ def _bucket_delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
 
 
 def _output_change(node: plan.Node, before: tuple[Bag, ...], after: tuple[Bag, ...]) -> list[Pair]:
+    """Return how the output changes, with nonzero weights, from the rows of each input before and
+    after."""
     out = _evaluate(node, after)
     out.subtract(_evaluate(node, before))
     return [pair for pair in out.items() if pair[1]]

@@ -289,6 +289,7 @@ class BucketedRemote:
         return True
 
     def _change_of(self, number: int) -> Pairs:
+        """Return how the output changed in the flush `number`; empty if it did not."""
         written = self._tables.written(number, self._output)
         return () if written is None else consolidate(decode_pairs(written))
 
@@ -365,6 +366,7 @@ _KNOWN: frozenset[type] = frozenset({int, float, bool})
 
 
 def _entry_table(name: str) -> TableSpec:
+    """Return a table of entries, in the buckets that their rows have."""
     return TableSpec(
         name, SCHEMA, ("bucket", "side", "row"), ("weight",), lambda: F.col("bucket"), "bucket"
     )
@@ -489,6 +491,7 @@ class _Partners:
         return drop_zeros(found), bool(turning & wanted)
 
     def _key(self, side: int, row: bytes) -> Any:
+        """Return the join key of a pickled row of a side; None if the side has no key."""
         of = self._keys[side]
         return None if of is None else of(loads(row))
 

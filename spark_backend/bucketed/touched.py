@@ -128,6 +128,7 @@ def _read_buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[BucketEntries]:
 
 
 def _read_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[Entry]:
+    """Yield the entries of batches as tuples of Python values."""
     for batch in batches:
         columns = ("bucket", "is_new", "side", "row", "weight")
         yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
@@ -148,6 +149,7 @@ def _group_buckets(buckets: Iterable[BucketEntries]) -> Iterator[list[BucketEntr
 
 
 def _change_batch(found: list[tuple[str, int, int, bytes, int]]) -> pa.RecordBatch:
+    """Return the rows to add to the state tables as a batch; an empty batch for none."""
     columns = zip(*found, strict=True) if found else ((),) * len(CHANGES)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, CHANGES, strict=True)]
     return pa.record_batch(arrays, schema=CHANGES)

@@ -185,6 +185,7 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return fs.FileInfo(path, fs.FileType.File, mtime=changed, size=status.getLen())
 
     def _delete(self, path: str, *, recursive: bool) -> None:
+        """Delete a file or folder. Raises `FileNotFoundError` if it is missing."""
         if not self._files().delete(self._path(path), recursive):
             raise FileNotFoundError(self._uri(path))
 
@@ -205,6 +206,7 @@ class _Input(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Set the position, and return it; the stream itself moves at the next read."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         self._at = start + offset
         return self._at

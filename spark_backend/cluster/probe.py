@@ -209,6 +209,7 @@ def _read_reports(place: Place, folder: str) -> list[Report]:
 
 
 def _list_hosts(session: Session, count: int) -> list[str]:
+    """Return the host of each of `count` tasks, by a job."""
     frame = session.spark.range(0, count, 1, count)
     run = make_reporter(session.paths, __name__)
     return [row["host"] for row in frame.mapInArrow(run, COLUMNS).select("host").collect()]

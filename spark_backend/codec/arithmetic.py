@@ -81,6 +81,7 @@ def _difference_bounds(a: int, b: int, c: int, d: int) -> tuple[int, int]:
 
 
 def _product_bounds(a: int, b: int, c: int, d: int) -> tuple[int, int]:
+    """Return the bounds of products of a number from `a` to `b` and one from `c` to `d`."""
     products = (a * c, a * d, b * c, b * d)
     return min(products), max(products)
 
@@ -90,18 +91,21 @@ _RESULTS = {"+": _sum_bounds, "-": _difference_bounds, "*": _product_bounds}
 
 
 def _apply_operator(operator: str, left: Column, right: Column) -> Column:
+    """Return `left + right`, `left - right` or, for any other operator, `left * right`."""
     if operator == "+":
         return left + right
     return left - right if operator == "-" else left * right
 
 
 def _require_number(value: Value) -> Value:
+    """Return the value. Raises `Inexact` if it is no number, or may be None."""
     if value.of.kind not in (int, float, bool):
         raise Inexact(f"arithmetic of {type_name(value.of)} is not Spark's")
     return require_present(value, "arithmetic")
 
 
 def _integer_type(low: int, high: int) -> Plain:
+    """Return the type of integers with these bounds. Raises `Inexact` beyond 38 digits."""
     if max(abs(low), abs(high)) > WIDEST:
         raise Inexact("it may be an integer of more than 38 digits")
     return Plain(int, low=low, high=high)

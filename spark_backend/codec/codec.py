@@ -112,6 +112,7 @@ class Buckets:
         return (_SET + sum(self._hash_tuple((value,)) for value in values)) & _MASK
 
     def _learn(self, kind: type) -> Hash:
+        """Find the hash function of a class, and remember it."""
         of = self._by_type[kind] = self._find(kind)
         return of
 
@@ -351,6 +352,7 @@ class _Pickler(pickle.Pickler):
     """A pickler that marks every NaN, at any depth."""
 
     def persistent_id(self, value: Any) -> str | None:
+        """Return the name of the one NaN object that stands for a NaN; None for other values."""
         if value is NAN or value is DECIMAL_NAN:
             return "decimal nan" if value is DECIMAL_NAN else "nan"
         return "nan" if type(value) is float and value != value else None
@@ -362,6 +364,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _dumps_hidden(row: Row) -> bytes:
+    """Serialize a row; each NaN in it is loaded as the one object that rows use."""
     file = io.BytesIO()
     _Pickler(file, 5).dump(row)
     return file.getvalue()

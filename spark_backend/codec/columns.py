@@ -133,6 +133,7 @@ def inside_of(function: Function, row: Sequence[Value]) -> Value | None:
 
 
 def _lifted_body(function: Function) -> Expr:
+    """Return the expression of a function. Raises `Inexact` if it is not lifted."""
     if isinstance(function, Opaque):
         raise Inexact(f"{function.name} is not lifted")
     return function.body
@@ -386,11 +387,13 @@ class _Reader:
 
 
 def _first_fault(outcomes: list[Value]) -> Value:
+    """Return the fault of the first outcome that has one, as a column; null if none has."""
     found = [field_of(_outcome(value), 1) for value in outcomes]
     return Value(F.coalesce(*(value.column for value in found)), found[0].of)
 
 
 def _outcome(value: Value) -> Value:
+    """Return the value. Raises `Inexact` if it is no outcome of an aggregate, or may be None."""
     if value.of.kind is not Outcome:
         raise Inexact(f"{type_name(value.of)} is no outcome of an aggregate")
     return require_present(value, "an outcome")
@@ -541,6 +544,7 @@ def _text_edge(column: Column, name: str, wanted: str | tuple[Any, ...]) -> Colu
 
 
 def _text_literal(text: str) -> Column:
+    """Return a text as a column. Raises `Inexact` if it is no text that Spark can store."""
     if type(text) is not str or not is_text(text):
         raise Inexact("an argument of it is no text that Spark can hold")
     return F.lit(text)

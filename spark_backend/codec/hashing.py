@@ -125,16 +125,19 @@ def _hash_input(of: Typed, value: Any) -> bytes | None:
 
 
 def _integer_bytes(value: Any) -> bytes | None:
+    """Return the bytes of a number that equals an integer of 64 bits; else None."""
     number = value if type(value) is int else _as_whole_number(value)
     return _LONG(number) if number is not None and LEAST <= number <= LARGEST else None
 
 
 def _wide_bytes(value: Any) -> bytes | None:
+    """Return the bytes of a number that equals an integer of a wide column; else None."""
     number = value if type(value) is int else _as_whole_number(value)
     return None if number is None else _digit_bytes(number)
 
 
 def _decimal_bytes(value: Any) -> bytes | None:
+    """Return the bytes of a number that equals a decimal of the column; else None."""
     number = _as_fraction(value)
     scaled = None if number is None else number * 10**PLACES
     return None if scaled is None or scaled.denominator > 1 else _digit_bytes(scaled.numerator)
@@ -163,6 +166,7 @@ def _float_bytes(value: Any) -> bytes | None:
 
 
 def _flag_bytes(value: Any) -> bytes | None:
+    """Return the bytes of a number that equals a bool; else None."""
     number = value if type(value) is bool else _as_whole_number(value)
     return _INT(number) if number in (0, 1) else None
 
@@ -180,6 +184,7 @@ def _day_bytes(value: Any) -> bytes | None:
 
 
 def _moment_bytes(value: Any) -> bytes | None:
+    """Return the bytes of a datetime without a zone; None for other values."""
     if not _has_equality_of(value, datetime) or value.tzinfo is not None:
         return None
     return _LONG((value - _EPOCH) // _MICROSECOND)

@@ -319,6 +319,7 @@ def _item_type(of: Typed, place: int) -> Typed:
 
 
 def _multiset_element_type(of: Typed) -> Typed:
+    """Return the type of the elements of a bag or sequence. Raises `Untyped` for other types."""
     if isinstance(of, Whole) and of.of is not None:
         return of.of
     raise Untyped("its elements are of no known type")

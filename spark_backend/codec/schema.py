@@ -438,6 +438,7 @@ def infer_type(rows: Iterable[Pair], row_type: Any, *, sample: int | None = SAMP
 
 
 def _require_typed(kept: Kept) -> Typed:
+    """Return the type of columns. Raises `Untyped` if rows are pickled."""
     if isinstance(kept, Pickled):
         raise Untyped(kept.reason)
     return kept

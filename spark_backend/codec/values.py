@@ -447,6 +447,7 @@ def _evaluate_once(column: Column, of: Callable[[Column], Column]) -> Column:
 
 
 def _has_bags(of: Typed) -> bool:
+    """Return True if values of a type are or contain bags."""
     if isinstance(of, Record):
         return any(map(_has_bags, of.fields))
     return isinstance(of, Whole) and of.of is not None and (of.kind is Bag or _has_bags(of.of))

@@ -196,6 +196,7 @@ def _list_array(
 
 
 def _weighted_array(pairs: list[Any], values: Callable[[list[Any]], pa.Array]) -> pa.Array:
+    """Return pairs of a value and a weight as a struct array; `values` converts the values."""
     weights = pa.array([weight for _, weight in pairs], pa.int64())
     made = values([value for value, _ in pairs])
     return pa.StructArray.from_arrays([made, weights], names=["value", "weight"])

@@ -250,6 +250,7 @@ def _join_keys(node: plan.Join) -> tuple[Lifted, Lifted]:
 
 
 def _integer_keys(keys: Leaf) -> Array:
+    """Return the keys as an array. Raises `NotColumnar` if they are no integers."""
     if keys.kind is not int:
         raise NotColumnar("keys that are no integers")
     return keys.values
@@ -399,12 +400,14 @@ def evaluate_column(expr: Expr, bindings: Sequence[Rows], size: int) -> Leaf:
 
 
 def _as_tree(rows: Rows) -> Tree:
+    """Return the rows. Raises `NotColumnar` if they are numbers, which have no fields."""
     if isinstance(rows, Leaf):
         raise NotColumnar("a field of a number")
     return rows
 
 
 def _constant_leaf(number: Any, size: int) -> Leaf:
+    """Return a column of `size` equal numbers. Raises `NotColumnar` for a large integer."""
     if isinstance(number, int) and abs(number) >= LARGEST_WHOLE:
         raise NotColumnar("a large integer")
     return Leaf(type(number), lambda: np.full(size, number))
@@ -550,12 +553,14 @@ def loop_of(top: plan.Node) -> plan.Node:
 
 
 def _relation_change(top: plan.Node, was: Weighted, now: Frame) -> Weighted:
+    """Return how the rows of a relation change; with a tolerance, how its shown rows change."""
     if isinstance(top, plan.Tolerate):
         return tolerant_changes(was, now.row, now.size, top.tolerance)
     return row_changes(was, now.row, now.size)
 
 
 def _read_weighted(kept: Typed, table: pa.Table) -> Weighted:
+    """Return the rows and the weights of an Arrow table, as columns."""
     chunks = table.column("row").chunks or [pa.array([], arrow_type(kept))]
     return tree_from_arrow(kept, pa.concat_arrays(chunks)), table.column("weight").to_numpy()
 

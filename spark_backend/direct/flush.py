@@ -198,6 +198,7 @@ def check_fetched(rows: int) -> None:
 
 
 def _check_rows(rows: int, most: int) -> None:
+    """Raise `TooMany` for more than `most` rows."""
     if rows > most:
         raise TooMany(f"{rows:,} rows to look at")
 

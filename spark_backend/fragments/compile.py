@@ -294,6 +294,7 @@ class Compiler:
         return self._register(made, made.spec)
 
     def _register(self, made: S, *specs: TableSpec) -> S:
+        """Record the tables of a step, and return the step."""
         self.tables.update((spec.name, spec) for spec in specs)
         return made
 

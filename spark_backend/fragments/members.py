@@ -119,6 +119,7 @@ class Inflow:
         return made
 
     def fed(self, source: ExternalInput, *, is_late: bool) -> DataFrame:
+        """Return the new rows of an external input, after its chain of nodes, with weights."""
         given = new_rows(source, is_late=is_late)
         return Chain(self._session.paths, is_typed=True).run(source.chain, given).frame
 

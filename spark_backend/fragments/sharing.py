@@ -137,6 +137,7 @@ class SharingStates:
         return self._open[-1]
 
     def _folders(self, digest: str) -> Iterator[str]:
+        """Yield the folders that a state of a plan may have, without end."""
         first = f"{self._folder}/{digest[:DIGITS]}"
         yield first
         yield from (f"{first}-{number}" for number in count(2))

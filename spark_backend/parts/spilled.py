@@ -114,6 +114,7 @@ class Fingerprints:
         return 0
 
     def _merge(self) -> None:
+        """Move the collected changes into the sorted arrays."""
         changes, self._changes = self._changes, {}
         self._add_counts(changes.keys(), changes.values())
 
@@ -212,6 +213,10 @@ class SpilledStore:
         return len(self._waiting)
 
     def add(self, row: Row, count: int) -> Pair:
+        """Add `count` copies of a row, and return the change.
+
+        Raises `TypeError` if it has no hash.
+        """
         hash(row)
         self._make_room()
         return self._add(row, count)
@@ -231,6 +236,10 @@ class SpilledStore:
         return done
 
     def remove(self, row: Row, count: int) -> Pair:
+        """Remove `count` copies of a row, and return the change.
+
+        Raises `Absent` if there are fewer.
+        """
         self._make_room()
         return self._remove(row, count)
 
@@ -263,6 +272,7 @@ class SpilledStore:
         self._waiting.recount()
 
     def _count(self, counts: list[tuple[Fingerprint, int]]) -> None:
+        """Add to the counts of marks, and to the number of rows."""
         self._marks.add_all(counts)
         self._size += sum(weight for _, weight in counts)
 
@@ -479,5 +489,6 @@ class EntryFiles:
         return count
 
     def _drop(self, file: str) -> None:
+        """Delete a file that is no longer used, if that is possible."""
         with suppress(OSError):  # unused
             self._files.delete_file(file)

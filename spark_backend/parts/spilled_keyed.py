@@ -91,6 +91,7 @@ class SpilledKeyedStore:
         return _run_shielded(partial(self._add, row, count))
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Add each row, and return the rows. If one fails, none is added."""
         _run_shielded(partial(self._each, self._add, rows))
         return rows
 
@@ -98,6 +99,7 @@ class SpilledKeyedStore:
         return _run_shielded(partial(self._remove, row, count))
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Remove each row, and return the stored rows. If one fails, none is removed."""
         self.expect(map(self.key, rows))
         return [row for row, _ in _run_shielded(partial(self._each, self._remove, rows))]
 
@@ -129,6 +131,7 @@ class SpilledKeyedStore:
         return mark is not None and (mark in self._unwritten or self._position(mark) > 0)
 
     def count(self, row: Row) -> int:
+        """Return 1 if the row is in the store, else 0."""
         held = self.get(self.key(row))
         return int(held is not None and held == row)
 
@@ -236,6 +239,7 @@ class SpilledKeyedStore:
             self._release(mark, self._position(mark))
 
     def _release(self, mark: Fingerprint, place: int) -> None:
+        """Remove the position of a row from the index; its file stays."""
         self._places.add(mark, -place)
         self._live[place // FILE] -= 1
 

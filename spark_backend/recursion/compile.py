@@ -200,6 +200,8 @@ def _relation_rules(node: plan.Fixpoint | plan.Iterate) -> list[list[plan.Node]]
 
 
 def _widen_type(known: Typed | None, made: Typed) -> Typed:
+    """Return the type of a relation with the rows of one further rule; `known` is None before the
+    first."""
     if known is None:
         return _widen_integers(made)
     return common_type(known, _clip_integers(made, known))
@@ -387,6 +389,7 @@ def _make_rounds_step(compiler: Compiler, of: Linear, relations: tuple[Typed, ..
 
 
 def _keyed_sides(compiler: Compiler, of: Linear, reading: MeetingRows) -> KeyedSides:
+    """Return the arrangements of a relation and of the side that its rows are joined with."""
     own, side = of.own[reading.relation], of.sides[reading.side]
     rows, others = compiler.sides(plan.Join(own, side, reading.match), own, side)
     return KeyedSides(reading.relation, reading.side, rows, others)

@@ -238,6 +238,7 @@ class PartitionRecursion:
         return self._key_value(None).of
 
     def _key_value(self, row: Column | None) -> Value:
+        """Return the partition of a row; of the column `row` by default."""
         of = Value(F.col("row") if row is None else row, self.kept)
         return value_of(self._parts.column, [of])
 
@@ -302,6 +303,7 @@ class Relation:
         return Relation(self.of, place)
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return how the relation changes; None if the recursion does not change."""
         found = flush.delta(self.of)
         return None if found is None else self.of.rows(found, self._place)
 
@@ -445,6 +447,7 @@ class WorkerRecursion:
 
 
 def _relation_table(name: str, kept: Typed) -> TableSpec:
+    """Return a table of the rows of a relation with weights, in buckets by the row."""
     return TableSpec(
         name, schema_of(kept), ("row",), ("weight",), lambda: hash_column(Value(F.col("row"), kept))
     )

@@ -144,6 +144,8 @@ class StoredDerivations:
         return found
 
     def _matching_rows(self, node: plan.Node, relation: int, side: int) -> list[Row]:
+        """Return the old rows of a relation that match a changed row of a side, by the rule
+        `node`."""
         ways = DeltaRules([node], self._program.level, 1, may_be_nan=False)
         ways.over([dict.fromkeys(self._given.changes[side], 1)])
         return list(ways.derived([list(self._given.known[relation])])[0])
@@ -263,6 +265,7 @@ def positive_rows(bag: Bag) -> Bag:
 
 
 def _has_floats(of: Typed) -> bool:
+    """Return True if rows of a type may contain a float, and so a NaN."""
     if isinstance(of, Record):
         return any(map(_has_floats, of.fields))
     return not isinstance(of, Plain) or of.kind is float

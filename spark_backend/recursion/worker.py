@@ -102,6 +102,7 @@ def _read_partitions(
 
 
 def _bag_of_kind(given: _BucketRows, kind: int) -> Counter[Row]:
+    """Return the bag of a bucket that receives the rows of a kind."""
     if kind >= SIDE:
         return given.sides[kind - SIDE]
     return given.before if kind == BEFORE else given.seeds

@@ -203,6 +203,7 @@ class ChangesFolder:
         self._staged = None
 
     def _move(self, folder: str, to: str) -> None:
+        """Move a folder. Raises `FileExistsError` if the target exists."""
         if self._files.get_file_info(to).type != fs.FileType.NotFound:
             raise FileExistsError(to)
         self._files.move(folder, to)
@@ -425,12 +426,17 @@ def _parse_listing(text: str) -> Listing:
 
 
 def _parse_file(own: Mapping[str, Any], size: Any) -> ListedFile:
+    """Return the entry of a file in a list.
+
+    Raises `KeyError`, `TypeError` or `ValueError` if it is invalid.
+    """
     return ListedFile(
         _check_file_name(own["name"]), int(own["bucket"]), int(own["rows"]), int(size)
     )
 
 
 def _check_file_name(name: Any) -> str:
+    """Return the name. Raises `ValueError` if it is no name of a file of rows in the folder."""
     if not isinstance(name, str) or "/" in name or not name.startswith("_b="):
         raise ValueError(f"it names {name!r}, which is no file of its folder")
     return name

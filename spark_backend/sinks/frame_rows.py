@@ -191,6 +191,8 @@ class FrameRows:
         return self.rows <= ONE_TASK
 
     def _union(self, of: Typed) -> DataFrame:
+        """Return all rows as one frame, in columns of the type `of`; starts Spark again if it has
+        ended."""
         self.session.restart()
         return reduce(lambda a, b: a.unionByName(b), [made(of) for made in self.made])
 

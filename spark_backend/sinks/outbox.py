@@ -242,6 +242,7 @@ class FileOutbox:
         return [f"{self._uri}{path.removeprefix(self._root)}" for path in found]
 
     def _sum(self, files: Iterable[tuple[str, int]]) -> list[Pair]:
+        """Return the rows of some files with their weights; copies of a row are added up."""
         found = [self._read_files(name) for name, _ in files]
         return self._columns.pairs(pa.concat_tables(found)) if found else []
 

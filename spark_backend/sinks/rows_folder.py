@@ -313,6 +313,7 @@ class RowsFolder:
         return ListedFile(name, bucket, len(rows), info.size)
 
     def _read_rows(self, files: Iterable[ListedFile]) -> list[Any]:
+        """Return the rows of some files."""
         tables = [self._read_file(file.name) for file in files if file.rows]
         return self._columns.rows(pa.concat_tables(tables)) if tables else []
 

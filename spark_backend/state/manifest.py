@@ -260,6 +260,7 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
 
 
 def _checksum(plain: Mapping[str, Any]) -> str:
+    """Return the checksum of a manifest as JSON values, without the checksum in it."""
     text = json.dumps({k: v for k, v in plain.items() if k != "checksum"}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -303,6 +304,7 @@ def _parse_segment(found: dict[str, Any]) -> Segment:
 
 
 def _check_inside(path: Any) -> str:
+    """Return the path. Raises `ValueError` if it leads out of its folder."""
     if not isinstance(path, str) or path.startswith("/") or ".." in path.split("/"):
         raise ValueError(f"it names {path!r}, which is not below its folder")
     return path
@@ -416,6 +418,7 @@ class Holds:
             self.sweep()
 
     def _is_slow(self, hold: Hold) -> bool:
+        """Return True if a reader holds so many rows or flushes that it has to start again."""
         rows = sum(segment.rows for segment in hold.later)
         most = max(FEWEST_ROWS, sum(self._manifest.rows(hold.table)) // 2)
         return rows > most or len(hold.later) > MOST_HELD

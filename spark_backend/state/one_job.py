@@ -175,6 +175,7 @@ class SortedBases:
 
 
 def _leaf_column(rows: pa.Table, column: Column) -> pa.ChunkedArray:
+    """Return the column at a path: a name, and fields of records below it."""
     name, *path = column
     return pc.struct_field(rows[name], path) if path else rows[name]
 

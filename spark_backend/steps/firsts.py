@@ -354,6 +354,7 @@ class First:
         return first.shown(found)
 
     def _looks_through(self, flush: Flush) -> bool:
+        """Return True if the flush reads all rows to find the first ones."""
         there = sum(flush.tables.manifest.rows(self.specs[0].name))
         return flush.looks_through or there <= FEW or flush.rows > MOST_BROADCAST
 
@@ -392,6 +393,8 @@ class First:
         return found.select("key", "row", "b", "a", *columns)
 
     def _shown_count(self, name: str, start: Any) -> Any:
+        """Return the column with the number of shown copies of a row, of `name` copies after
+        `start` rows."""
         if self._is_total:
             return count_places(F.col(name), start, self._first, self._needed)
         return F.when(start < self._needed, F.col(name)).otherwise(F.lit(0).cast("long"))

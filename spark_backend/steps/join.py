@@ -224,6 +224,8 @@ class Join:
         return found if fits is None else [made for made in found if fits(made[0])]
 
     def _pairs(self, matched: DataFrame) -> DataFrame:
+        """Return the matched rows as output rows with weights, without rows that fail the residual
+        predicate."""
         if self._condition is not None:
             matched = matched.filter(self._condition)
         return matched.select(self._row, F.expr("l_weight * r_weight as weight"))

@@ -447,6 +447,8 @@ class MaterializedChanges:
         self._source, self.kept = source, source.kept
 
     def delta(self, flush: Flush) -> DataFrame | None:
+        """Return the changes of the source, computed by a job of their own; None if there are
+        none."""
         given = flush.delta(self._source)
         return None if given is None else materialize_frame(given)
 
@@ -512,6 +514,7 @@ class KeyCounts:
         return keyed.groupBy("row").agg(F.sum("weight").alias("weight"))
 
     def direct(self, flush: DirectFlush) -> Bag:
+        """Return how the number of rows of each key changes, in a flush of this process."""
         key_of = self._side.key_of
         keyed = [(key_of(row), weight) for row, weight in flush.pairs(self._source)]
         return net_bag([(self._in_columns(key), n) for key, n in keyed if key is not None])

@@ -316,6 +316,7 @@ def _bindings(row: Value, count: int) -> list[Value]:
 
 
 def _select_value(on: Weighted, value: Value) -> Weighted:
+    """Return the rows with `value` in place of each row."""
     frame = on.frame.select(as_type(value, value.of).alias("row"), "weight")
     return replace(on, frame=frame, kept=value.of)
 

@@ -328,11 +328,13 @@ class Frames:
         return given
 
     def _initial_rows(self) -> DataFrame:
+        """Return the rows of the source with weight 1; no rows without a source."""
         if self._source is None:
             return self.read([])
         return as_rows(self._source_frame(), self.kept, self.name)
 
     def _union(self, paths: list[str], *, whole: bool) -> DataFrame:
+        """Return the changes in folders, and with `whole` the initial rows, too."""
         if not whole:
             return self.read(paths)
         return self._initial_rows().unionByName(self.read(paths)) if paths else self._initial_rows()
@@ -370,11 +372,16 @@ class Frames:
             return self._changes.keep(path, number, once)
 
     def _replace(self, number: int, new: DataFrame, once: Once | None) -> int:
+        """Write the change that `new` rows replace the rows with their keys.
+
+        Raises `TableError` if two have one key.
+        """
         keys = new.select(key_column(F.col("row"), self.own_key).alias("key"))
         self.check_keys(new)
         return self._keep(number, self.replaced(new, keys), once)
 
     def _keep(self, number: int, rows: DataFrame, once: Once | None) -> int:
+        """Write rows with weights as the change `number`, and return the number."""
         with self._changes.aside(number) as path:
             rows.write.parquet(path)
             return self._changes.keep(path, number, once)
@@ -512,5 +519,6 @@ def _count_file(session: Session, names: Sequence[str], file: str) -> int | None
 
 
 def _has_none_null(chunk: Any) -> bool:
+    """Return True if the statistics of a column prove that it contains no null."""
     said = chunk.statistics
     return said is not None and said.has_null_count and said.null_count == 0

@@ -197,6 +197,8 @@ def _run_node(node: plan.Node, rows: list[Row], weights: list[int]) -> Weighted:
 
 
 def _repeat_weights(weights: list[int], found: list[list[Any]]) -> Weighted:
+    """Return all rows of the lists `found`, each with the weight of the row that its list is
+    from."""
     rows = [canonical(row) for several in found for row in several]
     each = (weight for several, weight in zip(found, weights, strict=True) for _ in several)
     return rows, list(each)
@@ -361,6 +363,7 @@ def _label_names(missing: list[str], extra: list[str]) -> list[tuple[str, list[s
 
 
 def _check_count(found: int, wanted: int, where: str) -> None:
+    """Raise `TableError` unless the columns are as many as the fields of a row."""
     if found != wanted:
         raise TableError(f"{where}: {found} columns, but rows of {wanted}")
 

@@ -246,6 +246,7 @@ def _group_by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Pair]]:
 
 
 def _packed_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes, int]]:
+    """Yield bucket, pickled row and weight of each row of the batches."""
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ("bucket", "row", "weight"))
         yield from zip(*columns, strict=True)
