@@ -206,7 +206,7 @@ class _Loader:
         module.__spec__ = self._found
 
     def get_code(self, name: str) -> CodeType | None:
-        """Return the code for `python -m` with an earlier name."""
+        """Return the code for `python -m` with an earlier name; None if the module has no code."""
         loader: Any = self._found.loader
         code: CodeType | None = loader.get_code(self._found.name)
         return code

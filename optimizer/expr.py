@@ -124,6 +124,7 @@ class Slot(Constant):
 
     @property
     def value(self) -> Any:
+        """The value; reading it notes that the result depends on it."""
         self.held.ask()
         return self.held.value
 

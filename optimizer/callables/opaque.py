@@ -176,6 +176,7 @@ def _takes(function: Callable[..., Any], parameters: int) -> bool:
 
 
 def _count_taken_arguments(signature: inspect.Signature) -> str:
+    """Return the number of positional parameters of a signature, and its text, for messages."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     positional = [p for p in signature.parameters.values() if p.kind in kinds]
     return f"{len(positional)}: {signature}"

@@ -195,6 +195,7 @@ def _by_columns(nodes: list[Syntax], code: CodeType) -> list[Syntax]:
 
 
 def _span_of_body(node: Syntax) -> Span:
+    """Return the first and the last position of a lambda's body, or of a whole function."""
     of: ast.expr | ast.stmt = node.body if isinstance(node, ast.Lambda) else node
     return (of.lineno, of.col_offset), (of.end_lineno or 0, of.end_col_offset or 0)
 
@@ -249,11 +250,13 @@ def _spell_private_names(owner: ast.ClassDef) -> None:
 
 
 def _spell_private_name(name: str, prefix: str) -> str:
+    """Return a name as the compiler spells it in a class; `prefix` is `_` and the class's name."""
     private = name.startswith("__") and not name.endswith("__") and "." not in name
     return prefix + name if private else name
 
 
 def _move(nodes: Iterable[Any], lines: int) -> None:
+    """Shift the line numbers of nodes by `lines`, in place."""
     for node in nodes:
         node.lineno += lines
         node.end_lineno += lines

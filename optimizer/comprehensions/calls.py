@@ -188,6 +188,7 @@ def _read_len(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
 
 
 def _read_any(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    """Read `any(rows)` as an existence test of true values; None if the argument is not rows."""
     rows = _rows_argument(node, reader, reading)
     return None if rows is None else reading.exists(reading.where(rows, rows.value))
 
@@ -202,11 +203,13 @@ def _read_all(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
 
 
 def _read_bool(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    """Read `bool(rows)` as an existence test; None if the argument is not rows."""
     rows = _rows_argument(node, reader, reading)
     return None if rows is None else reading.tested(node.args[0], reader)
 
 
 def _read_set(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    """Read `set(rows)` as the different values; None if the argument is not rows."""
     rows = _rows_argument(node, reader, reading)
     return None if rows is None else as_set(_take_window(rows, reading), reading.origins)
 
@@ -398,6 +401,7 @@ def _method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) ->
 
 
 def _read_groups(node: ast.Call, reader: Any, reading: Any) -> Expr:
+    """Read groups whose values stay lists, one per key."""
     rows = reading.value(node.args[0], reader)
     return replace(_as_mapping(rows, reading), kind="groups")
 
@@ -411,6 +415,7 @@ def _read_group_sets(node: ast.Call, reader: Any, reading: Any) -> Expr:
 
 
 def _read_group_sums(node: ast.Call, reader: Any, reading: Any) -> Expr:
+    """Read groups whose values are added up, one sum per key."""
     return consumers.group_rows(
         _as_mapping(reading.value(node.args[0], reader), reading), reading, "Sum"
     )

@@ -111,6 +111,7 @@ def _reverse_rows(rows: Rows, reading: Any) -> Rows:
 
 
 def cut(rows: Rows, offset: int, limit: int | None, reading: Any) -> Rows:
+    """Return the rows of a window of ordered rows: `limit` rows (None: all) after `offset`."""
     rows = _take_whole_window(rows, reading)
     assert rows.order is not None
     return replace(rows, order=replace(rows.order, offset=offset, limit=limit))

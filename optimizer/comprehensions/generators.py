@@ -280,6 +280,8 @@ class RowScope:
         return self.scope.node
 
     def _move(self, node: plan.Node, *names: str) -> None:
+        """Make a node, without its sub-queries, the rows of the scope; `names` are of its new
+        bindings."""
         self.scope.node = self._reading.freed(node)
         self.scope.names = (*self.scope.names, *names)
 
@@ -331,6 +333,7 @@ def _target_name(target: ast.expr) -> str:
 
 
 def _names_of_source(rows: Rows, name: str) -> tuple[str, ...]:
+    """Return `name` for rows of one binding, else the names of the bindings."""
     count = bindings(rows.node)
     return (name,) if rows.row == all_parameters(1) and count == 1 else rows.names
 
@@ -493,6 +496,8 @@ def replace_outer_values(
 
 
 class _Narrow:
+    """Rewrites callables of rows to read their outer values as few arguments."""
+
     def __init__(self, given: tuple[Expr, ...], scope: Scope) -> None:
         self._given = given
         self._scope = scope
@@ -525,6 +530,7 @@ class _Narrow:
         return transform(expr, lambda e: self._given[e.index] if isinstance(e, Outer) else e)
 
     def _argument(self, expr: Expr) -> Outer:
+        """Return the `Outer` that stands for an expression; a new one is added to the arguments."""
         if expr not in self.arguments:
             self.arguments.append(expr)
         return Outer(self.arguments.index(expr))

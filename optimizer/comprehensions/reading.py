@@ -109,10 +109,14 @@ class QueryReader:
         return loops.as_expressions(body)
 
     def read(self, node: ast.expr, reader: Any) -> Expr | None:
+        """Read an expression as a value; rows become a set or a tuple. None if it reads no
+        relation."""
         found = self.value(node, reader)
         return self.scalar(found, node, reader) if isinstance(found, Rows) else found
 
     def after(self, name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt]) -> Expr | None:
+        """Return the expression after an assignment; None if neither value nor result reads
+        relations."""
         if isinstance(then, Rows) or any(isinstance(e, Rows | Subquery) for e in walk(value)):
             return loops.after(name, value, then, rest, self)
         return None
@@ -166,6 +170,7 @@ class QueryReader:
                 return None
 
     def truth(self, node: ast.expr, reader: Any) -> Expr | bool:
+        """Return a test as an expression; a bool if only constants decide it."""
         decided = self._decided(node, reader)
         return self.tested(node, reader) if decided is None else decided
 

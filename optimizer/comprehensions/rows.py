@@ -361,7 +361,10 @@ def _is_before(found: Any, function: FunctionType) -> bool:
 
 
 def read_call(node: ast.Call, function: FunctionType, reader: Any, reading: Any) -> Expr:
-    """Return the result of a call of a function that reads relations, or takes rows."""
+    """Return the result of a call of a function that reads relations, or takes rows.
+
+    Refuse a recursive call with arguments, and a function that cannot be read.
+    """
     arguments = tuple(map(reader.value, node.args))
     keywords = {str(k.arg): reader.value(k.value) for k in node.keywords}
     given = [*arguments, *keywords.values()]

@@ -257,6 +257,8 @@ def _is_plain_constant(expr: Expr) -> bool:
 
 
 def _is_small(value: Any) -> bool:
+    """Return True for a value that may become part of a plan: neither a large integer nor a long
+    text."""
     if isinstance(value, int) and not isinstance(value, bool):
         return -LARGEST < value < LARGEST
     return not isinstance(value, str | bytes) or len(value) <= LONGEST
@@ -299,6 +301,8 @@ def asked_in_turn(expr: Expr, shapes: Shapes) -> Expr:
 
 
 def _with_tests(expr: Expr, tests: tuple[Expr, ...], shapes: Shapes) -> Expr:
+    """Return an expression with other tests, each with `and` and `or` for `&` and `|`; itself if
+    none differ."""
     new = tuple([asked_in_turn(test, shapes) for test in tests])
     return expr if all(map(is_, new, tests)) else rebuilt(expr, new)
 

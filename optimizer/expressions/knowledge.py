@@ -369,6 +369,7 @@ def _custom_init(kind: type) -> bool:
 
 
 def _generated_new(kind: Any) -> tuple[Any, ...]:
+    """Return the `__new__` of a class in a tuple, if it was generated; else an empty tuple."""
     code = getattr(kind.__new__, "__code__", None)
     generated = code is not None and code.co_filename.startswith("<string>")
     return (kind.__new__,) if generated or "namedtuple" in str(code) else ()
@@ -421,6 +422,7 @@ def _is_pure(value: Any) -> bool:
 
 
 def _always_answers(value: Any, arguments: tuple[Expr, ...]) -> bool:
+    """Return True for a call of a built-in that raises for no value, such as `type(x)`."""
     if value is isinstance:
         return len(arguments) == 2 and _is_class(arguments[1])
     return value in (type, callable, id) and len(arguments) == 1 if _hashable(value) else False

@@ -214,6 +214,7 @@ def _is_generated(function: FunctionType) -> bool:
 
 
 def _names_in_code(code: CodeType) -> set[str]:
+    """Return the names that code, and code inside it, uses for globals and attributes."""
     inner = [_names_in_code(const) for const in code.co_consts if isinstance(const, CodeType)]
     return set(code.co_names).union(*inner)
 
@@ -231,6 +232,7 @@ def _hands_itself_on(code: CodeType) -> bool:
 
 
 def _reads_attribute(now: dis.Instruction, then: dis.Instruction, own: str) -> bool:
+    """Return True if `now` loads the variable `own` last, and `then` reads an attribute of it."""
     last = now.argval[-1] if isinstance(now.argval, tuple) else now.argval
     return last == own and then.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
 

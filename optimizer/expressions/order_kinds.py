@@ -111,6 +111,7 @@ class OwnKind(str):
 
 
 def _compare_both_ways(value: Any, other: Any) -> None:
+    """Raise the exception that `<` or `==` of two values raises."""
     value < other  # noqa: B015
     value == other  # noqa: B015
 
@@ -282,6 +283,7 @@ def is_decimal_or_none(value: Any) -> None:
 
 
 def _exponent(value: Decimal) -> int:
+    """Return the exponent of a decimal; 0 for NaN and infinity."""
     exponent = value.as_tuple().exponent
     return exponent if isinstance(exponent, int) else 0
 

@@ -213,6 +213,7 @@ class Writer:
                 raise TypeError(f"no text for expression {type(expr).__name__}")
 
     def _primary(self, expr: Expr) -> str:
+        """Return the text of an expression before `.`, `[` or `(`; numbers are in parentheses."""
         shown = self.write(expr, ATOM)
         return f"({shown})" if shown[:1].isdigit() else shown
 
@@ -269,6 +270,8 @@ class Writer:
         return "{" + inner + part.conversion + spec + "}"
 
     def _spec(self, spec: Expr) -> str:
+        """Return the format after the colon of an f-string's value; a `\0` if it is not
+        constant."""
         parts = _parts_of_text(spec)
         constant = all(isinstance(part, Constant) for part in parts)
         return ":" + "".join(str(part.value) for part in parts) if constant else "\0"

@@ -238,6 +238,8 @@ class ClassCache(Generic[V]):
         return own
 
     def _gone(self, reference: _Reference) -> None:
+        """Remove the place of an entry that was released with its class, unless it was taken
+        again."""
         if self._order.get(reference.place) is reference:
             del self._order[reference.place]
 
@@ -393,6 +395,8 @@ def returned_by(function: Any) -> Any:
 
 @by_class
 def _hints(kind: type, extras: bool = False) -> dict[str, Any]:
+    """Return the evaluated annotations of the fields of a class; raise if one cannot be
+    evaluated."""
     found = get_type_hints(kind, include_extras=extras)
     return {name: found[name] for name in members(kind) if name in found}
 

@@ -220,6 +220,8 @@ class _Folding(ast.NodeTransformer):
         return _like(node, {name: self._field(value) for name, value in ast.iter_fields(node)})
 
     def _field(self, value: Any) -> Any:
+        """Return the field of a node with folds in it: a node, a list of nodes, or another
+        value."""
         if isinstance(value, list):
             return [self._field(each) for each in value]
         return self.visit(value) if isinstance(value, ast.AST) else value

@@ -213,7 +213,8 @@ def bound_arguments(
 
 
 def _getter(function: Any, row: Expr) -> Expr:
-    """Return the result of an object of module `operator`."""
+    """Return the result of an object of module `operator`; raise `Unreadable` for one with
+    keywords."""
     kind, given = function.__reduce__()[:2]
     if isinstance(kind, functools.partial):  # a methodcaller with keywords
         raise Unreadable("it is a methodcaller with keywords")
@@ -298,6 +299,7 @@ class Reader:
                 raise Unreadable(f"{statement_shown(first)} at line {first.lineno}")
 
     def _truth(self, test: ast.expr) -> Expr | bool:
+        """Return a test as an expression; a bool if only constants decide it."""
         queries = self.origin.queries
         return self.expr(test) if queries is None else queries.truth(test, self)
 
@@ -308,6 +310,8 @@ class Reader:
         return name_value(value, then, then, self.shapes) if found is None else found
 
     def expr(self, node: ast.expr) -> Expr:
+        """Return the expression of a syntax node; nodes that read relations are read by the
+        queries."""
         queries = self.origin.queries
         found = None if queries is None else queries.read(node, self)
         return self._expr(node) if found is None else found
@@ -429,6 +433,7 @@ class Reader:
 
 
 def _check_length(expr: Expr) -> None:
+    """Raise `Unreadable` for an expression that is too long."""
     if is_longer(expr, LARGEST):
         raise Unreadable(TOO_LONG)
 

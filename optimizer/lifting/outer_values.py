@@ -37,7 +37,8 @@ def captured_outer_values(function: FunctionType) -> dict[str, Expr]:
 def bind_outer_values(
     function: FunctionType, bound: MutableMapping[str, Expr], queries: Queries | None
 ) -> None:
-    """Bind the variables of a function that stand for rows around its query."""
+    """Add the variables of a function that stand for rows around its query to `bound`; bound names
+    stay."""
     for name, expr in captured_outer_values(function).items():
         if name not in bound:
             bound[name] = expr if queries is None else queries.outer(expr)

@@ -157,6 +157,8 @@ def is_closed(node: plan.Node) -> bool:
 
 
 class _Normal:
+    """Makes the clauses of one fixpoint, with new relations where a body is not a chain."""
+
     def __init__(self, level: int) -> None:
         self._level = level
         self._cuts: dict[int, tuple[plan.Node, plan.Node]] = {}
@@ -184,6 +186,7 @@ class _Normal:
             self.clauses += [Clause(head.index, way) for way in self._ways(body)]
 
     def _relation(self, name: str, of: Shapes, best: plan.Best | None = None) -> plan.Recursive:
+        """Add a relation, and return it; `best` says which rows it keeps."""
         self.best.append(best)
         return plan.Recursive(self._level, len(self.best) - 1, name, True, of)
 
@@ -241,7 +244,8 @@ class _Normal:
                 raise TypeError(f"recursion cannot go through {type(node).__name__}")
 
     def _by_left_row(self, node: plan.Aggregate) -> plan.Node:
-        """Return an aggregate of the rows that match each row of a recursive relation."""
+        """Return an aggregate over the premise of its left rows; raise `TypeError` if these are not
+        its groups."""
         join = by_left_row(node)
         if join is None:
             raise TypeError("recursion cannot go through an aggregate")
@@ -557,6 +561,7 @@ def _find_left_row_join(node: plan.Aggregate) -> Rows | None:
 
 
 def _make_partners(node: plan.Aggregate) -> plan.AntiJoin:
+    """Return the anti-join that looks up the partners of left rows that are groups."""
     join = by_left_row(node)
     assert join is not None
     return plan.AntiJoin(join.left, join.right, join_match(join))

@@ -466,6 +466,8 @@ class _Unfit(Exception):
 
 
 class _LinearSplitter:
+    """Splits a recursion into its seeds, its sides and its linear bodies."""
+
     def __init__(self, node: plan.Fixpoint) -> None:
         self._node = node
         self._sides: dict[plan.Node, int] = {}
@@ -515,6 +517,8 @@ class _LinearSplitter:
         return with_inputs(node, [given if s is side else self._over(s) for s in node.inputs()])
 
     def _stands_for(self, side: plan.Node, place: int) -> plan.Recursive:
+        """Return the relation that stands for a side in the bodies, numbered after the recursion's
+        own."""
         index = len(self._node.names) + place
         name = f"side {place + 1}"
         return plan.Recursive(self._node.level, index, name, is_set(side), shapes(side))

@@ -331,6 +331,7 @@ def _kind_of_binding(node: plan.Node, place: int, most: int) -> OrderKind | None
 
 
 def _declared_of(node: plan.Node, place: int) -> OrderKind | None:
+    """Return the order kind of the declared type of a binding; None if it has none."""
     types = binding_types(node)
     return kind_of_type(types[place]) if place < len(types) else None
 
@@ -357,6 +358,7 @@ def _type_of(expr: Expr, node: plan.Node) -> Any:
 
 
 def _of_function(function: Any, node: plan.Node, most: int) -> OrderKind | None:
+    """Return the order kind of a callable's result; None if it is not lifted or not declared."""
     if not isinstance(function, Lifted):
         return None
     return declared_kind(function.body, node, most)
@@ -453,6 +455,7 @@ def _of_aggregate(folded: plan.Folded, node: plan.Node) -> Any:
 
 
 def _of_shape(shape: Shape) -> Any:
+    """Return the type of values of a shape; `Any` if it is unknown."""
     if isinstance(shape, tuple):
         return GenericAlias(tuple, tuple(map(_of_shape, shape)))
     return Any if shape is None else shape
@@ -489,6 +492,7 @@ def _common_type(then: Expr, otherwise: Expr, inner: Callable[[Expr], Any]) -> A
 
 
 def _type_of_field(of: Any, name: str) -> Any:
+    """Return the declared type of a field; `Any` if there is none."""
     if isinstance(of, RowsOf):
         return dict(zip(of.names, of.types, strict=False)).get(name, Any)
     return hints(of).get(name, Any) if isinstance(of, type) else Any

@@ -345,6 +345,7 @@ class _Pairs:
 
 
 def _factors_of(expr: Expr) -> list[Expr]:
+    """Return the factors of a product, left to right; other expressions alone."""
     if isinstance(expr, Operation) and expr.operator == "*":
         return [factor for operand in expr.operands for factor in _factors_of(operand)]
     return [expr]

@@ -281,6 +281,7 @@ def _made_with(value: Any) -> dict[str, Any]:
 
 
 def _attributes_of_object(value: Any) -> dict[str, Any]:
+    """Return the attributes of an object, of its slots and its dictionary."""
     names = [n for kind in type(value).__mro__ for n in _slots(kind)]
     found = {name: getattr(value, name) for name in names if hasattr(value, name)}
     return {**found, **getattr(value, "__dict__", {})}

@@ -232,7 +232,7 @@ class _Reader:
         return (function.parameters, function.role, function.name, kin.key)
 
     def _lifted(self, function: Lifted) -> Hashable:
-        """Return the key of an expression, without its constants.
+        """Return the key of an expression, without its constants; raise `Formless` if it has none.
 
         Origins count by their roles.
         """
@@ -263,6 +263,7 @@ def compared_fields(node: plan.Node) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _names_of_kind(kind: Any) -> tuple[str, ...]:
+    """Return the compared fields of a class of nodes, without inputs."""
     hints = {each.name: str(each.type) for each in fields(kind) if each.init and each.compare}
     return tuple(name for name, hint in hints.items() if hint != "Node")
 
@@ -275,6 +276,7 @@ def record_fields(value: Any) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=256)
 def _record_field_names(kind: Any) -> tuple[str, ...] | None:
+    """Return the compared fields of a dataclass; None for other classes."""
     if not is_dataclass(kind):
         return None
     return tuple(each.name for each in fields(kind) if each.init and each.compare)

@@ -184,6 +184,7 @@ class _JoinGatherer:
                 self.names.setdefault(expr.index, name)
 
     def _input(self, node: plan.Node) -> tuple[Expr, ...]:
+        """Add a node to the inputs, and return the parameters that read its bindings."""
         start = sum(map(bindings, self.inputs))
         self.inputs.append(node)
         return tuple(Parameter(start + n) for n in range(bindings(node)))
@@ -261,7 +262,7 @@ def _stay(node: plan.Extend, places: Sequence[int]) -> bool:
 
 
 def _after(made: Sequence[Expr], below: plan.Extend | plan.Select, every: list[Expr]) -> list[Expr]:
-    """Evaluate the expressions after everything else in the row below that may raise."""
+    """Evaluate in `every` first what may raise in `made`, and return `every`, which is changed."""
     of = shapes(below.input)
     asked = {part for expr in every for part in surely(expr)}
     needed = [need for expr in made for need in needs(expr, of) if need not in asked]

@@ -276,6 +276,7 @@ def _predicate_of_pairs(
 
 
 def _read_at_places(expr: Expr, places: Places) -> Expr:
+    """Return an expression over all bindings as one over a row that has them at `places`."""
     last = max(places, default=-1)
     return over(expr, tuple(places.get(flat, NONE) for flat in range(last + 1)))
 
@@ -350,6 +351,7 @@ def _any_other(of: JoinList, place: int) -> int:
 
 
 def _tests_of_input(of: JoinList, place: int) -> list[Expr]:
+    """Return the tests that read an input."""
     own = set(of.places(place))
     return [test for test in of.tests if own & reads(test)]
 

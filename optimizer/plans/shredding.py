@@ -183,7 +183,10 @@ def _shred_level(
 def _pack_parts(
     node: plan.Node, parts: Sequence[Expr], own: Sequence[Expr | None]
 ) -> tuple[plan.Node, list[Expr | None]]:
-    """Return rows that are tuples of their parts and `own`, and expressions that read `own`."""
+    """Return rows that are tuples of their parts and `own`, and expressions that read `own`.
+
+    A missing item of `own` stays None.
+    """
     width = bindings(node)
     body = tuple_of(*parts, *[part for part in own if part is not None])
     places = iter(range(len(parts), len(body.items)))
@@ -345,7 +348,8 @@ def _sequence_of(part: Expr) -> Arranges | None:
 
 
 def _drop_needs(label: Expr | None, places: set[int]) -> Expr | None:
-    """Return a label without the inner bags that it evaluates first only because they may raise."""
+    """Return a label without the inner bags that it evaluates first only because they may raise;
+    None without one."""
     if not isinstance(label, First):
         return label
     needs = tuple(need for need in label.needs if _only_shows(need) not in places)

@@ -168,6 +168,8 @@ def may_raise(side: tuple[SideTerm, ...], of: Shapes) -> bool:
 
 
 class _Finder:
+    """Splits the predicate of a join into tests of its sides, parts of keys, and the rest."""
+
     def __init__(self, node: AnyJoin, on: Lifted) -> None:
         self._node = node
         self._on = on
@@ -197,6 +199,7 @@ class _Finder:
             self._blocked |= not total(test, self._shapes)
 
     def _equation(self, test: Expr) -> tuple[Expr, Expr] | None:
+        """Return the sides of an equation, also of a guarded one; None for other tests."""
         if isinstance(test, Guard):
             return self._guarded(test)
         return equation_of(test, self._count)

@@ -174,6 +174,8 @@ def _kind(value: Any) -> type[Any]:
 
 
 def _any_of(field: Attribute, values: Any) -> tuple[Attribute, AnyOf] | None:
+    """Return a field with its different values; None if there are none, or one cannot be looked
+    up."""
     different = tuple(dict.fromkeys(values)) if all(map(_is_found, values)) else ()
     return (field, AnyOf(different)) if different else None
 
@@ -341,6 +343,8 @@ def _tests_of(test: Expr) -> Pins:
 
 
 def _pin(name: str, values: Iterable[Any]) -> Pins:
+    """Return the values by the field's name; empty if one of them is not of the looked-up
+    classes."""
     found = frozenset(value for value in values if type(value) in KINDS)
     return {name: found} if len(found) == len(list(values)) else {}
 

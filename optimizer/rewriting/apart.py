@@ -161,6 +161,10 @@ class ClashChecks:
         return Call(constant(elements_apart if self._checks else elements), (several,))
 
     def _told_apart(self, sides: Sequence[LookUp]) -> list[tuple[plan.Node, plan.Node, Lifted]]:
+        """Return the rows to keep and to refuse of each side, and a call that raises for these.
+
+        Refused values are remembered by policy, node and number of the call.
+        """
         self._count += 1
         key = (self._policy, self._written, self._count)
         return lookups.split_clashing_look_ups(sides, REFUSED.setdefault(key, RefusedValues()))

@@ -302,6 +302,7 @@ class ClashingRows:
         return [(value, [*value.clashes & shown]) for value in self._made]
 
     def _mark(self, of: int, value: _Value) -> None:
+        """Refuse a value, and record that for `undo`."""
         value.is_refused = True
         self._memory.add(of, value.value)
         self._marked.append((of, value.value))

@@ -417,6 +417,8 @@ class Equal:
 
 @record
 class _Always:
+    """Callable that returns one value for every row."""
+
     value: Any
 
     def __call__(self, *row: Any) -> Any:

@@ -161,6 +161,7 @@ class ComparableRows:
         ]
 
     def footprint(self) -> tuple[int, int]:
+        """Return the number of rows in the group, and the bytes of their dictionaries."""
         held = [len(rows) for rows in self._rows.values()]
         return sum(held), sum(map(sys.getsizeof, self._rows.values()))
 
@@ -235,6 +236,7 @@ class ComparableRows:
         return {leaf: min(of, key=lambda name: (-of[name], name)) for leaf, of in counts.items()}
 
     def _shows(self, kinds: Kinds, wins: dict[Leaf, str]) -> bool:
+        """Return True if rows of these kinds are shown, given the winning kind at each place."""
         is_comparable = all(wins.get(leaf) == name for leaf, name in _places(kinds))
         return is_comparable is not self._refused
 

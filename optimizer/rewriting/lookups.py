@@ -288,6 +288,7 @@ def _hash_rows(rows: plan.Node, of: LookUp, memory: RefusedValues) -> plan.Node:
 
 
 def _entries(number: int, of: LookUp, rows: plan.Node) -> plan.Node:
+    """Return the rows of side `number` as entries under the hash of their looked-up value."""
     given = (constant(number), of.value.body, *all_parameters(bindings(rows)))
     return plan.Select(rows, of.value.with_body(Call(pure(OneEntry()), given)))
 

@@ -185,7 +185,10 @@ class _Guards:
         return found
 
     def node(self, node: plan.Node, written: plan.Node) -> plan.Node:
-        """Return a node over inputs that have guards, with its own guards."""
+        """Return a node over inputs that have guards, with its own guards.
+
+        Raise `TypeError` for a kind of node without guards.
+        """
         self._operator = headline(read_callables(written))
         self._apart.begin(written)
         match node:
@@ -316,6 +319,7 @@ class _Guards:
         return plan.Where(source, f.with_body(succeeds(needed)))
 
     def _failing(self, source: plan.Node, f: Lifted, needed: tuple[Expr, ...]) -> None:
+        """Record the rows that make one of `needed` raise as failures."""
         rows = plan.Where(source, f.with_body(fails(needed)))
         self._failed(rows, f.with_body(First(needed, NONE)))
 

@@ -193,8 +193,10 @@ def _run(
 def _is_left_alone(
     every: Sequence[plan.Node], rules: Sequence[tuple[Rule, Kinds]], settled: set[int]
 ) -> bool:
-    """Return True if no rule applies anywhere; the nodes before the first where one does are
-    settled."""
+    """Return True if no rule applies anywhere.
+
+    The `id` of each node before the first to which one applies is added to `settled`.
+    """
     for node in every:
         for rule, kinds in rules:
             if isinstance(node, kinds) and rule(node) is not node:
@@ -395,6 +397,7 @@ def _is_done(node: plan.Node, owner: object) -> bool:
 
 
 def _known_segment(node: plan.Node, owner: object) -> Segment | None:
+    """Return the cached segment of a node; None if there is none, or it is of another owner."""
     found: Segment | None = node.known.get("segment")
     return found if found is not None and found.owner is owner else None
 

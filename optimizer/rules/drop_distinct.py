@@ -16,6 +16,7 @@ from optimizer.plans.properties import is_set
 
 
 def drop_distinct(node: plan.Node) -> plan.Node:
+    """Return the input of a distinct whose rows are a set already; other nodes unchanged."""
     if isinstance(node, plan.Distinct) and is_set(node.input):
         return node.input
     return node

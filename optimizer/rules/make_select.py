@@ -17,6 +17,7 @@ from optimizer.plans.properties import bindings
 
 
 def make_select(node: plan.Node) -> plan.Node:
+    """Turn an extend with one binding into a select; other nodes unchanged."""
     if not isinstance(node, plan.Extend) or bindings(node) != 1:
         return node
     return plan.Select(node.input, node.columns[0] if node.columns else callable_of_row(node))

@@ -91,6 +91,7 @@ def _first_tests(node: plan.Join, on: Lifted, side: str) -> Iterator[SideTerm]:
 
 
 def _is_deeper(node: plan.Node) -> bool:
+    """Return True for a side that is computed by a join, union or the like, below filters."""
     while isinstance(node, plan.Where):
         node = node.input
     return isinstance(node, DEEPER)

@@ -56,6 +56,8 @@ def split_disjunction(node: plan.Node) -> plan.Node:
 
 
 def _can_halve(node: plan.SemiJoin | plan.AntiJoin, on: Lifted) -> bool:
+    """Return True if the alternatives may be asked one after another: none raises, no weight is
+    negative."""
     is_total = total(on.body, pair_shapes(node))
     return is_total and not may_be_negative(node.right) and not free(node)
 

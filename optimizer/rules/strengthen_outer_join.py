@@ -67,6 +67,7 @@ def strengthen_outer_join(node: plan.Node) -> plan.Node:
 
 
 def _always_matched(joined: plan.OuterJoin) -> plan.Node:
+    """Return an inner join for a left join whose rows all have partners; other joins unchanged."""
     if joined.kind != "left" or not clauses.is_always_matched(joined):
         return joined
     return plan.Join(joined.left, joined.right, joined.match)

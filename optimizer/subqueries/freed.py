@@ -264,6 +264,7 @@ def _reduce_with_subqueries(
 
 
 def _lift_answers(answers: Answers, f: Lifted, body: Expr) -> Lifted:
+    """Return an expression over the answers as a callable, with names and origins of `f`."""
     made = answers.lifted(body)
     return replace(made, origins=f.origins, names=(*f.names, *made.names[len(f.names) :]))
 
@@ -405,6 +406,7 @@ def _same_row(count: int, items: tuple[Expr, ...]) -> plan.Match:
 
 
 def _alone_on_the_left(left: plan.Node, pairs: plan.Node) -> plan.Node:
+    """Return the left rows that are in no pair, with None for the right row."""
     count = bindings(left)
     alone = plan.AntiJoin(left, pairs, _match_left_row(left))
     return extend_bindings(alone, tuple(range(count)), (NONE,))

@@ -425,6 +425,8 @@ def narrow_query(
 
 
 class _Narrowing:
+    """Rewrites callables of a query to read only the values that they need of the row around it."""
+
     def __init__(
         self,
         arguments: tuple[Expr, ...],
@@ -435,6 +437,7 @@ class _Narrowing:
         self.values: dict[Expr, Outer] = {}
 
     def function(self, function: Function) -> Function:
+        """Return a callable that reads narrowed values; itself if it reads no arguments."""
         if not isinstance(function, Lifted) or not read_by(function.body):
             return function
         return function.with_body(self._changed(function.body))
@@ -458,6 +461,7 @@ class _Narrowing:
 
 
 def _reads_nothing_else(expr: Expr) -> bool:
+    """Return True for an expression that reads outer values only, and makes no container."""
     return not is_container(expr) and not any(
         isinstance(part, Parameter | Local | Apply) for part in walk(expr)
     )

@@ -264,6 +264,7 @@ def value_of_results(
 def _value_from_results(
     found: ScalarOfAggregate, results: Sequence[Expr], arguments: tuple[Expr, ...]
 ) -> Expr:
+    """Return the value of a scalar, given the results of its aggregates and its arguments."""
     return replace_arguments(over(found.value, tuple(results)), arguments)
 
 

@@ -61,6 +61,7 @@ def is_quiet_beside(query: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool
 
 
 def _compute_is_quiet(node: plan.Node) -> bool:
+    """Return True if a node and its inputs raise nothing; rows that are given raise nothing."""
     if isinstance(node, GIVEN):
         return True
     return raises_nothing(node) and all(source.known["is_quiet"] for source in node.inputs())

@@ -418,6 +418,7 @@ class Translation:
         )
 
     def _refusal(self, node: plan.Node, why: str, remedy: str) -> PlanError:
+        """Return the error that a node cannot be translated; it is not raised here."""
         what = self.asked.refusal.format(explain.headline(node))
         return PlanError(f"{what}: {why}\n  {remedy}")
 
