@@ -85,7 +85,7 @@ class GroupValues:
         return made
 
     def bag(self) -> Bag[Any]:
-        """Return all values of positive weight."""
+        """Apply the recorded changes; return all values of positive weight."""
         changes = self._changes
         if changes:
             below: dict[Any, int] = {}

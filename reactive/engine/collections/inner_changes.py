@@ -162,7 +162,7 @@ class InnerBag:
         return [(key, pair) for key, pair in every if pair is not None] if found else delta
 
     def _of_two(self, delta: Pairs) -> Pairs:
-        """Handle a deletion followed by an insertion, which need no matching."""
+        """Return a deletion and an insertion, as stand-ins if they differ only in the bag."""
         (old, gone), (new, came) = delta
         place, getters = self._binding, self._getters
         one, other = (old, new) if place is None else (old[place], new[place])
@@ -194,7 +194,7 @@ class InnerBag:
         return [pair for pair in every if pair is not None]
 
     def _found(self, delta: Pairs, keys: Sequence[Values]) -> dict[int, Pair | None]:
-        """Return stand-ins for rows, by their places."""
+        """Return stand-ins for rows, by their places; None for a row that is to be left out."""
         old, new = self._changed(delta, keys, -1), self._changed(delta, keys, 1)
         found: dict[int, Pair | None] = {}
         if len(old) > 1 or len(new) > 1:

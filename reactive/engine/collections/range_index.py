@@ -160,8 +160,7 @@ class RangeIndex:
     def between(
         self, low: Any, high: Any, closed: tuple[bool, bool]
     ) -> tuple[list[Pair], list[Pair]]:
-        """Return the rows of points between two ends, and the rows of other families or without
-        one.
+        """Return the rows of points between two ends, and the rows of other families or of none.
 
         An end of None is not compared.
         """

@@ -167,7 +167,7 @@ class RankedIndex:
         return (chunk, offset) if offset >= 0 else None
 
     def nth(self, at: At, key: Any) -> int:
-        """Return the number of rows with its key before the row at a place."""
+        """Return the number of rows with the key of the row at a place that are before it."""
         chunk, offset = at
         if self.size == 1:
             return 0

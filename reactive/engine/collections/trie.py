@@ -102,7 +102,7 @@ class Trie:
         self._add(first, second, row, weight)
 
     def _add(self, first: Any, second: Any, row: Row, weight: int) -> None:
-        """Add a row of another weight, or to a key that has rows."""
+        """Add to the weight of a row, in all cases that `add` does not handle itself."""
         held = self.by_first.get(first)
         index = self._below
         index.buckets, index.rows = {} if held is None else held, 0

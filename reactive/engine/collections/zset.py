@@ -475,7 +475,7 @@ class UnorderedError(TypeError):
 
 
 def family_of(value: Any) -> Family:
-    """Return the family of a value; raise if it has none.
+    """Return the family of a value; raise `UnorderedError` if it has none.
 
     >>> family_of(1) == family_of(2.5), family_of(1) == family_of("a")
     (True, False)
@@ -492,13 +492,13 @@ def family_of(value: Any) -> Family:
 
 
 def point(value: Any) -> Any:
-    """Return the value, if it has a family."""
+    """Return the value; raise `UnorderedError` if it has no family."""
     family_of(value)
     return value
 
 
 def interval(low: Any, high: Any) -> tuple[Any, Any]:
-    """Return both ends, if they are of one family.
+    """Return both ends; raise `UnorderedError` if they are not of one family.
 
     >>> interval(1, 2.5)
     (1, 2.5)

@@ -348,13 +348,13 @@ class MatchingJoin:
 
 
 def partnered_delta(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
-    """Return the delta of the rows with a partner."""
+    """Return the delta of the rows with a partner, consolidated if `both_changed`."""
     pairs = [(row, weight) for row, weight, _ in changes if weight]
     return consolidate(pairs) if both_changed else pairs
 
 
 def alone_delta(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
-    """Return the delta of the rows without a partner."""
+    """Return the delta of the rows without a partner, consolidated if `both_changed`."""
     pairs = [(row, weight) for row, _, weight in changes if weight]
     return consolidate(pairs) if both_changed else pairs
 
@@ -396,7 +396,7 @@ class OuterJoin:
             raise
 
     def match(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Sequence[Pair]]:
-        """Return the deltas of the rows alone on the left and on the right, if those are kept."""
+        """Return the deltas of rows alone on the left and the right; () for a side not kept."""
         found: list[Sequence[Pair]] = [(), ()]
         done: list[Matching] = []
         try:

@@ -274,7 +274,7 @@ class Distinct:
         return self._add_net(delta if len(delta) == 1 else consolidate(delta))
 
     def _add_net(self, changes: Collection[Pair]) -> Sequence[Pair]:
-        """Apply a net delta."""
+        """Apply a net delta; return the rows that appear or disappear."""
         shown, out = self.shown, []
         done = 0
         try:
@@ -296,7 +296,7 @@ class Distinct:
         return out
 
     def _add_counts(self, counts: dict[Row, int]) -> UniformDelta:
-        """Apply counts of inserted rows to an empty state."""
+        """Apply counts of inserted rows to an empty state; return the rows, all new."""
         try:
             self.shown.update(counts)
         except BaseException:

@@ -58,7 +58,7 @@ class Rounds(Protocol):
         """Return the relations after `times` rounds."""
 
     def forget(self) -> None:
-        """Release what was derived from the unchanged relations."""
+        """Release the values that were derived from the unchanged relations."""
 
     def looked(self) -> int:
         """Return the number of rows that the rounds have touched since the last call."""
@@ -73,9 +73,7 @@ class RowTolerance:
     least: float
 
     def passed_on(self, before: list[Row], made: list[Row]) -> tuple[list[Row], bool]:
-        """Replace rows by the old rows that they are near; return True too if any other row
-        changed.
-        """
+        """Return `made`, with old rows for rows near them, and True if any other row changed."""
         by, value, least = self.by, self.value, self.least
         known = {canonical(by(row)): row for row in before}
         rows, moved = [], len(before) != len(made)
@@ -89,7 +87,7 @@ class RowTolerance:
         return rows, moved
 
     def shown(self, before: Iterable[Row], made: list[Row]) -> list[Row]:
-        """Replace rows by the old rows that they are near; each key may have one row.
+        """Return `made`, with old rows for rows near them; each key may have one row.
 
         Raises
         ------
@@ -112,7 +110,10 @@ class Loop:
     near: tuple[RowTolerance | None, ...]
 
     def run(self, rounds: Rounds, rows: list[list[Row]]) -> list[list[Row]]:
-        """Run all rounds, starting from `rows`."""
+        """Run all rounds from `rows`; return the relations after the last one.
+
+        Raises `FixpointError` if the rounds have no fixed number, and do not settle.
+        """
         if self.times is not None:
             return rounds.run(rows, self.times)
         for _ in range(self.max_rounds):

@@ -429,7 +429,7 @@ def _in_turn(numpy: Any, codes: Any, counts: Any) -> tuple[Any, Any]:
 def _sums_by_code(
     columns: Columns, expr: Expr, codes: Any, there: Any, counted: Sequence[int]
 ) -> list[RunningSum]:
-    """Return the sum of each code, as a running sum of `exact.py`."""
+    """Return the running sum of each code; raises `NotTaken` if sums may be inexact."""
     value, count = columns.value(expr), len(columns.rows)
     if not isinstance(value.values, columns.numpy.ndarray):
         raise NotTaken

@@ -294,7 +294,7 @@ def _turn(of: Cycle, number: int) -> str:
 
 
 def _write_loop(values: BoundValues, of: Cycle, number: int) -> list[str]:
-    """Return the loop over the changes of an input."""
+    """Return the lines of the loop over the changes of an input."""
     edges = of.edges[number]
     pipeline = edges.pipeline
     emitter = Emitter(values, row_names(edges.called, pipeline.bindings), pipeline.shapes, 2)

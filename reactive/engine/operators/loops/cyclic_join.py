@@ -298,7 +298,7 @@ class _LoopWriter:
     is_whole: bool
 
     def loop(self, number: int) -> list[str]:
-        """Return the loop over an input, with the joined rows of its rows in each place."""
+        """Return the lines of the loop over an input, with the joined rows of its rows."""
         if self.is_whole:
             head = f"    for left, right, row, weight in all_{number}():"
             return [head, *self._terms(number, 2)]

@@ -211,7 +211,7 @@ class Term:
         self.factors = factors
 
     def write(self, emitter: Emitter, weight: str) -> tuple[str, str, bool]:
-        """Return the variable with the value, its number of repetitions, and if it is a sum."""
+        """Write the value; return its variable, how often it counts, and True if it is a sum."""
         names = [emitter.variable_of(factor) for factor in self.factors]
         sides = [_side_of(factor) for factor in self.factors]
         if len(names) == 1:

@@ -250,7 +250,7 @@ class Layout:
         return GroupLayout(node, slot, tuple(given), tuple(pairs))
 
     def _form(self, node: plan.Node) -> int:
-        """Return the form of the rows of a node: from the previous round, or from this one."""
+        """Return the number of the `Fields` of a node's rows, of the previous or of this round."""
         if isinstance(node, plan.Recursive):
             return node.index
         place = self._of_node.get(id(node))
@@ -289,7 +289,7 @@ class Layout:
         return self._read(node, pipeline, reader, told)
 
     def _inner(self, form: int, side: Side) -> PairColumn:
-        """Return the key of a side; it may read only constant fields."""
+        """Return the key of a side; raises `NoLayout` unless it reads constant fields alone."""
         written, steps = side
         functions = [*([] if written is None else [written]), *(step.function for step in steps)]
         if not all(step.is_key for step in steps) or not all_read(functions):
@@ -304,7 +304,10 @@ class Layout:
     def _read(
         self, node: plan.Aggregate, pipeline: RowPipeline, reader: Reader, told: Told
     ) -> Pairs:
-        """Return the columns that each pair needs: constant columns, and columns of a round."""
+        """Return the columns that each pair needs: constant ones, and those of a round.
+
+        Raises `NoLayout` if the key of a pair changes from round to round.
+        """
         fields = reader.fields
         assert isinstance(node.key, Lifted)
         asked = [
@@ -364,7 +367,10 @@ class Reader:
 
 
 def _make_inliner(pipeline: RowPipeline) -> tuple[Callable[[Expr], Expr], list[Expr]]:
-    """Return a function that inlines the rows of a pipeline, and the expressions that may raise."""
+    """Return a function that inlines the rows of a pipeline, and the expressions that may raise.
+
+    Raises `NoLayout` if the pipeline has tests, or makes values that cannot be inlined.
+    """
     known: dict[Expr, Expr] = {}
     touched: list[Expr] = []
 
