@@ -70,8 +70,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def shorten(items: list[pytest.Item]) -> None:
-    """Let `make test` run some cases of a `long` test that has many: they are not long. Those of a
-    test marked `long(whole=True)` are all left to `make test-all`."""
+    """Unmark some cases of a `long` test with many cases, so that `make test` runs these.
+
+    All cases of a test marked `long(whole=True)` are left to `make test-all`.
+    """
     of: dict[str, list[pytest.Item]] = {}
     for item in items:
         mark = item.get_closest_marker("long")

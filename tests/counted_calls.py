@@ -43,8 +43,10 @@ def calls_of(run: Callable[[], object]) -> int:
 
 
 class OwnCalls(NamedTuple):
-    """Calls of the project's own functions, and the files of these functions. A generated function
-    is a file of its own."""
+    """Calls of the project's own functions, and the number of files of these functions.
+
+    A generated function is a file of its own.
+    """
 
     calls: int
     files: int

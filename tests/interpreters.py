@@ -161,8 +161,10 @@ def _functions(entry: str) -> Iterator[tuple[str, ast.AST]]:
 
 
 def nodes() -> list[str]:
-    """Return the names of the nodes of plans, in the order of their files; a set operation counts
-    as one node with its kinds."""
+    """Return the names of the nodes of plans, in the order of their files.
+
+    A set operation counts as one node with its kinds.
+    """
     kinds = [kind for kind in vars(plan).values() if isinstance(kind, type)]
     made = [kind for kind in kinds if issubclass(kind, plan.Node) and kind is not plan.Node]
     made.sort(key=lambda kind: (kind.__module__, kind.__name__))

@@ -200,8 +200,10 @@ def test_texts_that_lose_an_order_are_refused(query: Any) -> None:
 
 
 def sequences(items: Any) -> dict[str, Any]:
-    """Texts whose rows Python has in one order, whatever the order of the items, if no two of these
-    have one value."""
+    """Return texts whose rows have one order in Python, for any order of the items.
+
+    The items must have distinct values.
+    """
 
     def by_value(item: Item) -> int:
         return item.value

@@ -221,10 +221,11 @@ def _greater(one: Any, other: Any) -> Any:
 
 
 def played(operator: str, name: str, policy: Policy) -> str:
-    """Return the outcome of a bad row among good ones. A bad row alone in its group is played
-    too, but not part of the outcome.
+    """Return the outcome of a bad row among good ones.
 
-    Raises where state, errors, or orders of arrival do not fit.
+    A bad row alone in its group is played too, but not part of the outcome.
+
+    Raises if state, errors, or orders of arrival do not fit.
     """
     failure = FAILURES[name]
     towns = ("Bonn", "Bonn", "Köln")

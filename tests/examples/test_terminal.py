@@ -1,4 +1,4 @@
-"""Lines stay lines: cut on a terminal, and whole where there is none."""
+"""Lines of output: cut on a terminal, and whole without one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Files of these tests are in memory where the system offers that: there are many, and they are
-small."""
+"""Keep the files of these tests in memory if possible: they are many and small."""
 
 from __future__ import annotations
 

@@ -78,8 +78,11 @@ class Play:
         return remote
 
     def apply(self, remote: Operator, number: int) -> list[Pair]:
-        """Play one flush, again where there is no room: every other as a job, and one in the
-        process. Those of the first are staged, in pieces, each until it is there."""
+        """Play one flush, and repeat it if the disk is full.
+
+        Every other flush is a job, the others run in the process. The rows of the first flush are
+        staged in pieces, each until it is written.
+        """
         entries = self.entries(remote, self.changes[number])
         if number == 0:
             for place in (0, 1):

@@ -1,5 +1,5 @@
-"""Play a service that makes and drops queries, classes, families and subscriptions between
-commits; its memory must not grow.
+"""Play a service that makes and drops queries, classes and others; its memory must not
+grow.
 
 python -m tests.growth.memory --rounds 10000 --commits 100
 
@@ -23,7 +23,7 @@ from tests.growth.dropped import KINDS, Base, World
 FILLED = 1
 """The tenth after which caches are full: 64 later classes replace a generated class."""
 MOST = 1.01
-"""Times the memory it began with."""
+"""Limit of the final memory, in multiples of the memory after filling."""
 
 
 def family(world: World, number: int) -> None:

@@ -17,7 +17,7 @@ from tests.counted_calls import calls_of
 
 ROOT = Path(__file__).parents[2]
 MOST = 2.5
-"""Times the calls, for twice the length."""
+"""Limit of the calls for twice the length, in multiples of the calls for the length."""
 LENGTH, EACH, LEVELS = (75, 36, 1_000) if TIMES else (28, 20, 200)
 
 CHAINS: dict[str, Callable[[Any, Any, int], Any]] = {

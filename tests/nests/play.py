@@ -86,8 +86,10 @@ def _play(random: Random, depth: int) -> None:
 
 
 class Drawn:
-    """A nest of a shape, or groups, as they are, as they were before the last commit, or with
-    negative weights."""
+    """A nest of a shape, or groups.
+
+    The rows are current, those before the last commit, or have negative weights.
+    """
 
     def __init__(self, random: Random, sources: Sources, shape: Shape) -> None:
         self._sources, self.shape = sources, shape

@@ -129,7 +129,7 @@ class History:
     states: list[State] = field(default_factory=list)
 
     def connect(self, count: int = 3) -> None:
-        """Clients begin, or begin again after the server has been killed."""
+        """Start the clients, also after the server was killed."""
         self.close()
         self.clients = [psycopg2.connect(self.dsn) for _ in range(count)]
         self._reader = psycopg2.connect(self.dsn)

@@ -1,4 +1,4 @@
-"""Properties hold with the library as it is shipped, and with all thresholds at their lowest."""
+"""Test properties with the shipped thresholds, and with all thresholds at their lowest."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class TooLarge(Exception):
 
 
 class Oracle:
-    """Evaluates plans over some tables; each plan once."""
+    """Evaluate plans over some tables; each plan once."""
 
     def __init__(self, names: Mapping[str, Any], tables: Sequence[Rows]) -> None:
         self._names = names

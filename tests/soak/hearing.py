@@ -20,7 +20,7 @@ WAYS = ("in line", "thread", "thread, every", "every", "loop", "loop, every", *M
 
 
 class Hearing:
-    """Follows a relation in one of the ways."""
+    """Follow a relation by one kind of subscription."""
 
     def __init__(self, source: Any, way: str, elsewhere: Elsewhere, *, in_order: bool) -> None:
         self.mirror = Mirror(in_order=in_order)

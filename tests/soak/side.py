@@ -25,7 +25,7 @@ from tests.soak.interrupts import OutOfTime, interrupted, thrown_into
 
 
 class Aborted(Exception):
-    """Ends a transaction."""
+    """Exception that ends a transaction."""
 
 
 class Difference(Exception):

@@ -34,7 +34,7 @@ FIRST = 1 if os.environ.get("CI") else int(time.time()) * 1_000
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_some_seconds_of_random_histories() -> None:
-    """Always the same ones where tests are to be repeatable, else others in each run."""
+    """Play the same histories if tests must be repeatable, else others in each run."""
     end, seed, commits = time.monotonic() + SECONDS, FIRST, 0
     while time.monotonic() < end:
         made, told = work.played_one(seed)

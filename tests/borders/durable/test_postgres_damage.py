@@ -1,5 +1,7 @@
-"""A schema of Postgres that is damaged is opened with an error that names the table and the row:
-never another exception."""
+"""A damaged schema of Postgres is opened with an error that names the table and the row.
+
+There is never another exception.
+"""
 
 from __future__ import annotations
 

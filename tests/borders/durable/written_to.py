@@ -39,8 +39,10 @@ CLASSES: dict[Any, type] = {the_rows: Sale, named: NamedTown}
 
 
 class SqlTarget:
-    """A table of SQLite with the rows of a view, and one with the position: both change in one
-    transaction."""
+    """A table of SQLite with the rows of a view, and one with the position.
+
+    Both change in one transaction.
+    """
 
     def __init__(self, folder: Path, row_type: Any) -> None:
         self._path = folder / "target.db"
@@ -168,7 +170,7 @@ class Process:
 
 
 class Noting:
-    """Copies a target after each of its steps.
+    """Copy a target after each of its steps.
 
     recording: the calls on the files of the database.
     """

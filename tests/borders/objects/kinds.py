@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @tracked
 class Plain:
-    """Becomes a dataclass."""
+    """A class that is made a dataclass."""
 
     id: int
     total: float

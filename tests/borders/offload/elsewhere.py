@@ -175,7 +175,7 @@ class Together(Elsewhere):
 
 
 class InOneBucket(Failing):
-    """Evaluates the whole part over all rows."""
+    """Evaluate the whole part over all rows."""
 
     def bucket(self, key: Any) -> int:
         return 0

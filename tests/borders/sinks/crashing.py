@@ -1,5 +1,7 @@
-"""A file system that fails at the n-th thing that is done to it, before, during or after it; and
-histories that are run with a crash at each of their steps."""
+"""A file system that fails before, during or after its n-th call.
+
+Histories run with a crash at each of their steps.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def the_rows(sales: Table[Sale]) -> AnyView:
 
 
 def per_town(sales: Table[Sale]) -> AnyView:
-    """Groups, which take the place of others."""
+    """Group sales, so that a changed group replaces the former one."""
     found = sales.group_by(lambda s: s.town).aggregate(Count(), Sum(lambda s: s.price))
     return found.materialize("towns")
 
@@ -58,7 +58,7 @@ PRICES = (0.0, -0.0, 0.1, 2.0, 1e300, float("nan"))
 
 @dataclass
 class Shop:
-    """Sales, as a process has them; when it ends, another one begins with the same."""
+    """The sales of a process; when it ends, the next process begins with equal sales."""
 
     random: Random
     make_view: Callable[[Table[Sale]], AnyView]

@@ -164,7 +164,7 @@ def test_a_serialization_failure_passes(store: Store) -> None:
 
 @pytest.mark.parametrize("way", WAYS, ids=NAMES)
 def test_a_transaction_with_a_failed_statement_is_refused(store: Store, way: Any) -> None:
-    """Postgres would roll back at COMMIT, and say nothing."""
+    """Postgres would roll back silently at COMMIT."""
     sql, insert = way(store)
     with (
         pytest.raises(TransactionError, match="has failed"),

@@ -1,5 +1,7 @@
-"""`group_by(key).each(query)` against the query of each group alone, after each commit and each
-that is refused."""
+"""`group_by(key).each(query)` against the query of each group alone.
+
+They are compared after each commit and each refused commit.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""`previous()` where commits are broken off, undone, made in two phases or again: it has the rows
-that were kept after the commit before, by hand and by `verify()`."""
+"""`previous()` if commits are interrupted, undone, made in two phases or repeated.
+
+Its rows must equal the rows recorded after the commit before, by hand and by `verify()`.
+"""
 
 from __future__ import annotations
 

@@ -278,8 +278,11 @@ def test_odd_values_give_what_they_give_as_written(query: Any, seed: int) -> Non
 
 
 def assert_alike(view: Any, other: Any) -> None:
-    """Hold the rows of views equal, and all but their first values alike: of equal keys, as 0 and
-    0.0, a group may show any (`docs/optimizer.md`, "Equal rows are interchangeable")."""
+    """Check that views have equal rows, with identical values except the first.
+
+    Of equal keys, as 0 and 0.0, a group may show any (`docs/optimizer.md`, "Equal rows are
+    interchangeable").
+    """
     assert dict(view.zset().items()) == dict(other.zset().items())
     assert sorted(str(row[1:]) for row in view) == sorted(str(row[1:]) for row in other)
 

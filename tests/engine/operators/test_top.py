@@ -1,5 +1,7 @@
-"""`group_by(key).top(n, by)`, `first` and `last` against sorting, after each commit and each that
-is refused."""
+"""`group_by(key).top(n, by)`, `first` and `last` against sorting.
+
+They are compared after each commit and each refused commit.
+"""
 
 from __future__ import annotations
 

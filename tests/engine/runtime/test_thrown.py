@@ -29,7 +29,7 @@ class OutOfTime(Exception):
 
 
 class Fails(Exception):
-    """Ends a transaction."""
+    """Exception that ends a transaction."""
 
 
 class Side:

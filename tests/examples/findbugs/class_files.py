@@ -130,7 +130,7 @@ def rows(found: Facts, kind: type[Row]) -> list[Row]:
 
 
 def table(entries: Sequence[bytes]) -> bytes:
-    """Entries after their number."""
+    """Return the number of entries, followed by the entries."""
     return U2(len(entries)) + b"".join(entries)
 
 

@@ -94,7 +94,7 @@ class Solver:
                     self._calls.add((s.call, function))
 
     def _pass_on(self) -> bool:
-        """Assignments, loads and stores, once over all of them; whether there was anything new."""
+        """Apply all assignments, loads and stores once; return True if anything is new."""
         new = False
         for a in self._by_kind[f.Assign]:
             new |= self._flow(a.source, a.target)

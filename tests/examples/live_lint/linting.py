@@ -1,4 +1,4 @@
-"""Projects made of sources in memory."""
+"""Projects with sources in memory."""
 
 from __future__ import annotations
 

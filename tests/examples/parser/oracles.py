@@ -64,7 +64,7 @@ def _rows(
     body: tuple[str, ...],
     above: frozenset[Span],
 ) -> Iterator[tuple[Tree, ...]]:
-    """Trees side by side, for the categories of a body."""
+    """Yield sequences of trees for the categories of a body."""
     start, end = place
     if not body:
         if start == end:

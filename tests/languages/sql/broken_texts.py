@@ -34,7 +34,7 @@ DIALECTS = ("duckdb", "sqlite", "postgres")
 WRITTEN_FOR = {"postgres": "duckdb"}
 """Engine whose scripts are played in a dialect without scripts; refused texts are left out."""
 LONGEST = 4_000
-"""Characters; a mutation of a mutation may grow without end."""
+"""Maximum of characters; repeated mutations may grow without end."""
 STRANGE = ("", "x", "-1", "2024-02-30", "ä%_", None, 0, -1, 2**63, 1.5, float("nan"), True)
 """Values that are put into rows, whatever their columns are declared as."""
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)

@@ -197,8 +197,10 @@ CHANGES = 100 if TIMES else 15
 
 
 def test_a_word_in_the_place_of_any_argument_is_read_or_refused() -> None:
-    """Put NULL, *, CURRENT_DATE and TRUE into each argument of each node of a query, also where
-    no text has one: the query is refused, or its plan is another one."""
+    """Put NULL, *, CURRENT_DATE and TRUE into each argument of each node of a query.
+
+    Some of these nodes occur in no text. The query must be refused, or have another plan.
+    """
     for seed in seeds(650, share=40):
         _put_words(seed)
 

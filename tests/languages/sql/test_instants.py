@@ -1,5 +1,7 @@
-"""TIMESTAMPTZ against DuckDB and Postgres: each function of 500 instants around the clock changes
-of five zones, with each of these as the zone of the session."""
+"""TIMESTAMPTZ against DuckDB and Postgres: each function of 500 instants.
+
+The instants are around the clock changes of five zones; each zone is also the session's.
+"""
 
 from __future__ import annotations
 

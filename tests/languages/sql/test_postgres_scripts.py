@@ -29,7 +29,7 @@ PLAYED = {
     "outer_only": 6,
     "windows": 21,
 }
-"""Scripts, and the number of their queries that Postgres takes."""
+"""Scripts, and the number of their queries that Postgres accepts."""
 UNEQUAL = {
     "subqueries.test:112": "sum of bigint is numeric in Postgres",
     "functions.test:379": "date_trunc of a date has a zone in Postgres",

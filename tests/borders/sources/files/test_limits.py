@@ -123,8 +123,7 @@ def test_a_last_line_without_an_end_is_refused_once_it_is_too_long(tmp_path: Pat
 
 
 def test_a_last_line_that_is_too_long_is_reported_once(tmp_path: Path) -> None:
-    """The writer may be in the middle of it: it is reported when the file has not changed for a
-    while."""
+    """The line is reported when the file has not changed for a while, as its end may follow."""
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": 1, "s": "a"}\n{"id": 2, "s": "' + "x" * 5_000)
     with Database() as db:

@@ -19,7 +19,7 @@ class EndlessError(BaseException):
 
 @pytest.fixture(autouse=True)
 def ends() -> Iterator[None]:
-    """Stops a test that does not end, where there are alarms."""
+    """Stop a test that does not end, if the system has alarms."""
     if not hasattr(signal, "SIGALRM"):
         yield
         return

@@ -16,7 +16,7 @@ Rel = Any
 
 
 def test_readers_see_whole_cycles_or_none() -> None:
-    """Writers close and open rings; every reader finds all pairs of a ring, or not one."""
+    """Close and open rings; every reader must find all pairs of a ring, or none."""
     db = Database()
     edges: Table[Edge] = db.table(Edge, name="edges")
     reach: Rel = left_linear(edges)

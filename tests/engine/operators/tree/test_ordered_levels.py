@@ -50,7 +50,7 @@ ORDER_TREE = ("FILLED", "LEAST", "MOST")
 
 
 class Rows:
-    """Tops show parts in an order, all that link to a number the same; parts show leaves."""
+    """A nest: tops show ordered parts, equal for all tops with one number; parts show leaves."""
 
     def __init__(self, *, descending: bool, limit: int | None, late: bool, leaves: bool) -> None:
         self.how = (descending, limit, leaves)
