@@ -442,7 +442,7 @@ def result_kind(folded: plan.Folded) -> str:
 
 
 class ReducedRows:
-    """The rows of groups, after the key.
+    """The rows that a callable makes of each group, each as a pair of the key and the row.
 
     Parameters
     ----------

@@ -230,7 +230,7 @@ def _job_error(text: str, message: str, folder: str) -> OffloadError:
 
     Parameters
     ----------
-    text: the whole error, in which the cause is searched.
+    text: the whole error, which is searched for the cause.
     message: the summary of the error by Spark, which is shown if no cause is found.
     folder: the folder that the tasks write to.
     """

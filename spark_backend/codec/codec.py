@@ -359,6 +359,8 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
+    """An unpickler that loads every marked NaN as the one object that rows use."""
+
     def persistent_load(self, name: str) -> Any:
         return DECIMAL_NAN if name == "decimal nan" else NAN
 

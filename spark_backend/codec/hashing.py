@@ -82,7 +82,7 @@ def hash_of(types: Sequence[Typed], values: Sequence[Any]) -> int | None:
 
 
 def leaf_types(of: Typed) -> list[Typed]:
-    """Return the types of the leaf columns of a value: of a record, those of its fields."""
+    """Return the types of the leaf columns of a value; a record has all leaves of its fields."""
     if not isinstance(of, Record):
         return [of]
     return [leaf for field in of.fields for leaf in leaf_types(field)]

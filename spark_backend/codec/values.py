@@ -207,7 +207,7 @@ def is_none(value: Value) -> Column:
 
 
 def equal(left: Value, right: Value) -> Column:
-    """`left == right`: never null."""
+    """Return `left == right`, never null."""
     if NoneType in (left.of.kind, right.of.kind):
         return is_none(right if left.of.kind is NoneType else left)
     left, right = _match_constants(left, right)

@@ -116,7 +116,7 @@ class Evaluation:
         self._matched: dict[int, tuple[Array, Array, Array, Array]] = {}
 
     def frame(self, node: plan.Node, given: Mapping[int, Frame]) -> Frame:
-        """Return the rows of a node, from those of the relations of the loop.
+        """Return the rows of a node, from the `given` rows of the relations of the loop.
 
         Raises
         ------

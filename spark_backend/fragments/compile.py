@@ -268,8 +268,8 @@ class Compiler:
     def sides(
         self, node: Any, left: plan.Node, right: plan.Node, *, of_right: bool = True
     ) -> tuple[ArrangedRows, ArrangedRows]:
-        """Return the rows of both sides of a join, arranged by its key; those of the right side are
-        stored if `of_right`."""
+        """Return the rows of both sides of a join, arranged by its key; the rows of the right side
+        are stored if `of_right`."""
         one, other = self.step(left), self.step(right)
         sides = make_sides(node, one.kept, other.kept, bindings(left))
         made = self._arrange(left, one, sides[0]), self._arrange(right, other, sides[1])

@@ -80,7 +80,7 @@ from spark_backend.tables.stateless import worker_function
 
 
 class PartitionRecursion:
-    """A fixpoint that is many small ones.
+    """A fixpoint whose partitions, by the value of one column, are separate small fixpoints.
 
     Parameters
     ----------

@@ -345,6 +345,11 @@ def follow_changes(
 
 
 class _ChangeFollower:
+    """Follow one change of the inputs: `inputs_change`, then `leave`, then `enter`.
+
+    `_now` and `_was` are the looked-up derivations of rows, after and before the change.
+    """
+
     def __init__(self, of: Derivations, relations: int) -> None:
         self._of = of
         self._now: list[dict[Row, list[int]]] = [{} for _ in range(relations)]
