@@ -524,8 +524,10 @@ class _LinearSplitter:
         return plan.Recursive(self._node.level, index, name, is_set(side), shapes(side))
 
     def _reading(self, join: plan.Join, place: int) -> MeetingRows:
-        """Return the match of a join's recursive side with its other side; raise `_Unfit` without a
-        key."""
+        """Return the match of a join's recursive side with its other side.
+
+        Raise `_Unfit` if there is no usable key.
+        """
         is_left = not is_closed(join.left)
         source = join.left if is_left else join.right
         pairs = [

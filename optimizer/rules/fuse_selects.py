@@ -61,8 +61,8 @@ def fuse_selects(node: plan.Node) -> plan.Node:
 def _fuse_into_aggregate(
     below: plan.Select | plan.Extend, key: Function | None, aggregates: tuple[plan.Folded, ...]
 ) -> plan.Node | None:
-    """Return an aggregate over the input of `below`; None if a callable of `below` would not be
-    called."""
+    """Return an aggregate over the input of `below`; None if it reads whole rows, or does not
+    compose."""
     if any(a.value is None and a.name != "Count" for a in aggregates):
         return None
     if key is None and all(a.value is None for a in aggregates):

@@ -30,7 +30,8 @@ AnyDifference = plan.Difference | plan.DifferenceAll | plan.Intersection | plan.
 
 
 def push_where_below_difference(node: plan.Node) -> plan.Node:
-    """Push a condition to both sides of a difference; if it may raise, it is asked again above."""
+    """Push a condition to both sides of a difference or intersection; if it may raise, it is
+    repeated above."""
     p = condition(node)
     if p is None or not isinstance(below := node.inputs()[0], AnyDifference):
         return node

@@ -49,7 +49,8 @@ def push_where_below_outer_join(node: plan.Node) -> plan.Node:
 
 
 def _filter_kept_side(joined: plan.OuterJoin, side: str, p: Lifted) -> plan.Node | None:
-    """Return the join with a condition on its kept side; None if its key is not lifted."""
+    """Return the join with a condition on its kept side; None if the key of that side cannot be
+    read."""
     source: plan.Node = getattr(joined, side)
     key = joined.match.left_key if side == "left" else joined.match.right_key
     if key is not None:

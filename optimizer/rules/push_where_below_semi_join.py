@@ -27,7 +27,7 @@ from optimizer.plans.side_conditions import pair_shapes
 
 
 def push_where_below_semi_join(node: plan.Node) -> plan.Node:
-    """Push a condition to the left of a semi- or anti-join; one that may raise is asked again
+    """Push a condition to the left of a semi- or anti-join; one that may raise is repeated
     above."""
     p = condition(node)
     if p is None or not isinstance(joined := node.inputs()[0], plan.SemiJoin | plan.AntiJoin):

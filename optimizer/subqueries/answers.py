@@ -176,8 +176,11 @@ class Answers:
         self._known[query] = self._known[made]
 
     def _request(self, query: Subquery) -> _Request:
-        """Decide how a sub-query is evaluated: its plan, narrowed to what it reads, the values that
-        it is evaluated for, and whether other rows and values are allowed."""
+        """Decide how a sub-query is evaluated.
+
+        The result has its plan, narrowed to what it reads, the values that the plan is evaluated
+        for, and whether other rows and values are allowed.
+        """
         found = scalar(query.query) if query.kind == "value" else None
         if found is not None:
             node: plan.Node = found.aggregate
