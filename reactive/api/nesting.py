@@ -288,7 +288,7 @@ def _check_names(named: Mapping[str, Any], roots: tuple[str, ...]) -> None:
 
 
 class _Inside:
-    """One binding of a nest: a query for each row, or a list of the row alone."""
+    """One binding of a nest: a query for each row, or a list computed from the row alone."""
 
     relation: Any
     rows: tuple[Rows, ...] | None

@@ -34,7 +34,7 @@ Subscribe = Callable[[Callable[[Delta[Any]], object], bool], Subscription[Any]]
 
 
 class _Stretch:
-    """The change from the version of some readers to that of the next ones."""
+    """The change from the version that some readers have read to that of the next readers."""
 
     __slots__ = ("is_read", "readers", "result", "since")
 

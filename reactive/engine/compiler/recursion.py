@@ -93,6 +93,8 @@ def circuit_of(
 
 
 class _Builder:
+    """Builds the circuit of a recursion: a rule per clause, and the indexes that rules share."""
+
     def __init__(
         self,
         program: Program,

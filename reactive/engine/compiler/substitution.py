@@ -79,6 +79,8 @@ def substitution(root: Any, places: Mapping[int, int]) -> Make:
 
 
 class _PlaceFinder:
+    """Makes the functions that copy values; values without a place are shared, not copied."""
+
     def __init__(self, places: Mapping[int, int]) -> None:
         self._places = places
         self._known: dict[int, Make | None] = {}

@@ -390,7 +390,7 @@ def _tables(root: plan.Node, tables: Sequence[plan.Table], start: int) -> dict[i
 
 @record
 class _Made:
-    """The plan of the query that a template was learned of."""
+    """The plan of the query from which a template was learned."""
 
     optimized: OptimizedPlan
     physical: Physical

@@ -171,7 +171,7 @@ class DefaultedAnswer:
 
 
 class OfGroup:
-    """The rows that a query has for a group of rows, which a level of the query stands for."""
+    """The rows of a query for a group: inside the query, the relation of `level` is the group."""
 
     def __init__(self, query: RepeatedQuery, level: Any) -> None:
         self.query, self.level = query, level

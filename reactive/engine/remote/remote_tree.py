@@ -75,7 +75,7 @@ class RemoteTree(Tree):
 
     Parameters
     ----------
-    parts: by their port.
+    parts: the rows of the levels by key, each at the place of its port.
     every: returns all rows, if they can be computed without reading all levels into the process.
     """
 

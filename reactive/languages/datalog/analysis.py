@@ -111,6 +111,8 @@ def binds(pattern: Term) -> set[str]:
 
 
 class _Scopes:
+    """Renames the variables that are local to aggregates, so that each has a name of its own."""
+
     def __init__(self, names: Names) -> None:
         self._names = names
 
@@ -339,6 +341,8 @@ def inline_relations(
 
 
 class _TextWriter:
+    """Replaces atoms of inline relations by the bodies of their clauses."""
+
     def __init__(self, own: Mapping[str, list[tuple[Atom, Clause]]], names: Names) -> None:
         self._own = own
         self._names = names

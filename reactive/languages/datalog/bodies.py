@@ -369,7 +369,7 @@ ROW = Parameter(0)
 
 
 class TermPattern:
-    """Terms, compared with values that come."""
+    """Matches terms with values of a row; collects keys, tests, and the variables' values."""
 
     def __init__(self, values: Values, expressions: Expressions) -> None:
         self._values = values

@@ -219,7 +219,7 @@ MOST = 10_000
 
 
 class BodyTooLarge(PlanError):
-    """Error about a body that is understood, and is too large: nothing else is tried."""
+    """Error for a body with too many alternatives; the parser tries no other reading."""
 
 
 class Formulas:

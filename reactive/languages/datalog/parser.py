@@ -49,6 +49,8 @@ def parse(text: str) -> list[Statement]:
 
 
 class _Parser:
+    """Parser of statements; each method reads one kind from the cursor."""
+
     def __init__(self, text: str) -> None:
         self._cursor = Cursor(text)
         self._formulas = Formulas(self._cursor)

@@ -47,7 +47,7 @@ class Unnamed:
 
 @record
 class Number:
-    """A number as it is written; which type it is of depends on where it stands."""
+    """A number as it is written; the terms beside it determine its type."""
 
     value: int | float
     is_unsigned: bool
@@ -56,7 +56,7 @@ class Number:
 
 @record
 class TextTerm:
-    """A symbol that is written out."""
+    """A text in quotes: a symbol."""
 
     value: str
     at: Span = field(compare=False, repr=False)
@@ -64,7 +64,7 @@ class TextTerm:
 
 @record
 class Nil:
-    """The record that is none."""
+    """`nil`: the record without items, of any record type."""
 
     at: Span = field(compare=False, repr=False)
 
@@ -132,7 +132,7 @@ Term: TypeAlias = (
 
 @record
 class Atom:
-    """A row of a relation."""
+    """`a(x, y)`: a row of a relation."""
 
     name: str
     arguments: tuple[Term, ...]
@@ -142,7 +142,7 @@ class Atom:
 
 @record
 class Negation:
-    """No such row."""
+    """`!a(x, y)`: no row of a relation matches the atom."""
 
     atom: Atom
     at: Span = field(compare=False, repr=False)
@@ -173,7 +173,7 @@ Literal: TypeAlias = Atom | Negation | Comparison | Truth
 
 @record
 class Clause:
-    """The rows of `heads`, where one of the bodies holds; without any, a fact."""
+    """The rows of `heads`, where one of the bodies holds; a fact has one empty body."""
 
     heads: tuple[Atom, ...]
     bodies: tuple[tuple[Literal, ...], ...]
@@ -212,7 +212,7 @@ class TypeDefinition:
 
 @record
 class Directive:
-    """`.output path`: something about a relation."""
+    """`.output path`: a directive (input, output, printsize, override) about a relation."""
 
     word: str
     name: str
@@ -378,6 +378,8 @@ def rules_of(clause: Clause, names: Names) -> list[Rule]:
 
 
 class _Rules:
+    """Makes rules of clauses: aggregates and partial functors become goals of their own."""
+
     def __init__(self, names: Names) -> None:
         self._names = names
 

@@ -45,7 +45,7 @@ _TOKEN = re.compile(
 
 @record
 class Token:
-    """Some characters that belong together."""
+    """A token of a text: its kind, its characters, and their place."""
 
     kind: Kind
     text: str

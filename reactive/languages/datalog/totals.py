@@ -69,6 +69,8 @@ def add_total(body: BodyQuery, total: TotalTerm) -> None:
 
 
 class _Totals:
+    """Adds one aggregate of a body to the query of the body around it."""
+
     def __init__(self, around: BodyQuery, total: TotalTerm) -> None:
         self._around = around
         self._total = total
