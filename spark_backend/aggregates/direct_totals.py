@@ -68,8 +68,10 @@ class Group:
     """The values of a large group, in parts."""
 
     def plus(self, other: Group) -> Group:
-        """Return the sum of both states as a new one, without the parts of large groups. It may
-        share lists of sums with `other`."""
+        """Return the sum of both states as a new one, without the parts of large groups.
+
+        It may share lists of sums with `other`.
+        """
         found = Group({odd: list(sums) for odd, sums in self.sums.items()})
         for odd, sums in other.sums.items():
             there = found.sums.get(odd)
@@ -276,8 +278,10 @@ class DirectTotals:
     # Results.
 
     def _row(self, key: Any, group: Group) -> tuple[Any] | None:
-        """Return the output row of a group in a tuple; None for an empty group, which has no
-        row."""
+        """Return the output row of a group in a tuple.
+
+        Return None for an empty group, which has no row.
+        """
         if self._node.key is not None and group.rows <= 0:
             return None
         results = [self._result(folded, group) for folded in self._node.aggregates]
@@ -301,8 +305,10 @@ class DirectTotals:
         return group.rows if of is None else self._result_of_sums(folded, of, group)
 
     def _result_of_sums(self, folded: plan.Folded, of: SummedValue, group: Group) -> Any:
-        """Return the Sum or Avg of a group, computed exactly from its sums; None for an Avg of no
-        values."""
+        """Return the Sum or Avg of a group, computed exactly from its sums.
+
+        Return None for an Avg of no values.
+        """
         place = 1 + 2 * list(self._summed.values()).index(of)
         number = sum(sums[place] for sums in group.sums.values())
         count = sum(sums[place + 1] for sums in group.sums.values())

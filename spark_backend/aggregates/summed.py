@@ -442,8 +442,10 @@ def make_output_row(kept: Typed, items: Sequence[Any]) -> Any:
 
 
 def _sum_result(result: Result, totals: dict[str, Any], sums: dict[str, Any], when: str) -> Any:
-    """Return a Count, Sum or Avg before or after the change (`when`); None for an Avg of no
-    values."""
+    """Return a Count, Sum or Avg before or after the change (`when`).
+
+    Return None for an Avg of no values.
+    """
     count = sums[f"{when}{result.count}"]
     if result.kind == "count":
         return count
@@ -530,8 +532,11 @@ def _read_groups(of: Folding, batch: pa.RecordBatch) -> list[dict[str, list[tupl
 
 
 def _fold_group(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: Folding) -> Any:
-    """Return the result of an aggregate over weighted values; None for no values, unless
-    `of.of_nothing`. Raises `RuntimeError` if the aggregate raises, with the first three values."""
+    """Return the result of an aggregate over weighted values.
+
+    Return None for no values, unless `of.of_nothing`. Raises `RuntimeError` if the aggregate
+    raises, with the first three values.
+    """
     if not values and not of.of_nothing:
         return None
     accumulator = folded.accumulator

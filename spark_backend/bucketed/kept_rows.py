@@ -100,8 +100,10 @@ def _output_change(node: plan.Node, before: tuple[Bag, ...], after: tuple[Bag, .
 
 
 def _bucket_key(node: plan.Node) -> Callable[[Row], Any] | None:
-    """Return a function of output rows whose value differs between buckets; None if there is
-    none."""
+    """Return a function of output rows whose value differs between buckets.
+
+    Return None if there is none.
+    """
     base = below_wheres(node)
     if isinstance(base, plan.Aggregate):
         return itemgetter(0)

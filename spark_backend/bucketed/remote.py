@@ -213,8 +213,10 @@ class BucketedRemote:
             yield from ((*entry, weight) for entry, weight in found.items() if weight)
 
     def netted(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Return the sums of entries as one entry per group whose sums are not 0. Entries of a part
-        without sums are returned as they are."""
+        """Return the sums of entries as one entry per group whose sums are not 0.
+
+        Entries of a part without sums are returned as they are.
+        """
         if not self._is_sums:
             return list(entries)
         of_buckets: dict[int, Counter[tuple[int, bytes]]] = {}
@@ -399,8 +401,10 @@ _KEYED = (plan.SemiJoin, plan.AntiJoin, plan.OuterJoin)
 
 
 def rows_to_fetch(node: plan.Node, table: pa.Table, new: New) -> dict[int, Net] | None:
-    """Return the rows of each bucket that determine how the output changes; None if all are
-    needed."""
+    """Return the rows of each bucket that determine how the output changes.
+
+    Return None if all are needed.
+    """
     _, base = chain_over(node)
     if is_bilinear(node):
         return net_by_bucket(
@@ -455,8 +459,10 @@ class _Partners:
     def _select_of_bucket(
         self, number: int, net: pa.Table, changes: Net, whole: Mapping[int, set[int]]
     ) -> Net:
-        """Return the rows of a bucket that determine how the output changes. If a side needs all
-        its rows instead, the bucket is added to `whole[side]`."""
+        """Return the rows of a bucket that determine how the output changes.
+
+        If a side needs all its rows instead, the bucket is added to `whole[side]`.
+        """
         sides = {side for side, _ in changes}
         if self._is_outer:
             for side in sides:

@@ -244,8 +244,10 @@ def _job_error(text: str, message: str, folder: str) -> OffloadError:
 
 
 def _find_line(text: str, words: Sequence[str]) -> str | None:
-    """Return the first line of a text with one of these words; None if there is none. The line is
-    cut to 500 characters."""
+    """Return the first line of a text with one of these words; None if there is none.
+
+    The line is cut to 500 characters.
+    """
     lines = (line.strip() for line in text.splitlines())
     return next((line[:500] for line in lines if any(word in line for word in words)), None)
 

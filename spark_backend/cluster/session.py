@@ -467,8 +467,10 @@ def _stop_jvm() -> None:
 
 
 def _java_version() -> int | None:
-    """Return the major version of `java` in JAVA_HOME, else of the one in PATH; None if there is
-    none."""
+    """Return the major version of `java` in JAVA_HOME, else of the one in PATH.
+
+    Return None if there is none.
+    """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if java is None:

@@ -56,8 +56,9 @@ STRANGE = object()
 
 
 def hash_of(types: Sequence[Typed], values: Sequence[Any]) -> int | None:
-    """Return Spark's `xxhash64` of columns with these values; None if some value equals no value of
-    its column.
+    """Return Spark's `xxhash64` of columns with these values.
+
+    Return None if some value equals no value of its column.
 
     Parameters
     ----------
@@ -144,8 +145,10 @@ def _decimal_bytes(value: Any) -> bytes | None:
 
 
 def _digit_bytes(number: int) -> bytes | None:
-    """Return the bytes of an integer as Java's `BigInteger.toByteArray` does; None if it is wider
-    than any column."""
+    """Return the bytes of an integer as Java's `BigInteger.toByteArray` does.
+
+    Return None if it is wider than any column.
+    """
     if abs(number) > WIDEST:
         return None
     bits = (number if number >= 0 else ~number).bit_length()

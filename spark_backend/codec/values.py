@@ -368,8 +368,10 @@ def _convert_constant(value: Value, other: Typed) -> Value:
 
 
 def _compare_rounded(left: Value, right: Value, *, or_equal: bool) -> Column | None:
-    """Return the order of an integer and a float constant: that of the next integer; None for other
-    operands."""
+    """Return the order of an integer and a float constant: that of the next integer.
+
+    Return None for other operands.
+    """
     if left.of.kind is int and type(right.known) is float:
         return _compare_next(
             right.known, right.known > 0, lambda n: less_than(left, n, or_equal=True), floor

@@ -230,8 +230,10 @@ def _fold_column(folded: plan.Folded, of: Frame, groups: Groups) -> Leaf:
 
 
 def _join_keys(node: plan.Join) -> tuple[Lifted, Lifted]:
-    """Return the keys of both sides of a join. Raises `NotColumnar` unless it has one key and no
-    other condition."""
+    """Return the keys of both sides of a join.
+
+    Raises `NotColumnar` unless it has one key and no other condition.
+    """
     match, conditions = join_match(node), side_conditions_of(node)
     pairs: list[tuple[Any, Any]] = []
     if match.left_key is not None:
@@ -308,8 +310,11 @@ class Groups:
         return fold.reduceat(ordered, self._starts) if len(ordered) else ordered
 
     def _exact(self, ordered: Array, most: float) -> Array | None:
-        """Return the sum of floats of each group, rounded once; None if the bits of the values span
-        too widely. `ordered`: values by group; `most`: their largest absolute value."""
+        """Return the sum of floats of each group, rounded once.
+
+        Return None if the bits of the values span too widely. `ordered`: values by group; `most`:
+        their largest absolute value.
+        """
         spare = self._most.bit_length()
         width = min(BITS, WHOLE - spare)
         unit = frexp(most)[1] - (BITS - spare)
@@ -336,8 +341,10 @@ class Groups:
 
 
 def cache_groups() -> Callable[[Array], Groups]:
-    """Return a function from keys to their groups. It returns the previous groups as long as the
-    keys stay equal."""
+    """Return a function from keys to their groups.
+
+    It returns the previous groups as long as the keys stay equal.
+    """
     last: list[Groups] = []
 
     def groups(keys: Array) -> Groups:
@@ -503,8 +510,10 @@ def tolerant_changes(
 
 
 def _read_keyed(rows: Rows, size: int, tolerance: plan.Tolerance) -> tuple[Array, Array]:
-    """Return the keys and the values that a tolerance compares. Raises `NotColumnar` if two rows
-    have one key, or keys are no integers."""
+    """Return the keys and the values that a tolerance compares.
+
+    Raises `NotColumnar` if two rows have one key, or keys are no integers.
+    """
     if not isinstance(tolerance.by, Lifted) or not isinstance(tolerance.value, Lifted):
         raise NotColumnar("a tolerance that is not read")
     keys = evaluate_column(tolerance.by.body, [rows], size)

@@ -104,8 +104,10 @@ class DirectFlush:
         return self.once(step, step.direct)
 
     def pairs(self, step: DirectStep) -> Collection[Pair]:
-        """Return how the rows of a step change, for callers that read row by row. Copies of a row
-        need not be added up: the changes of a row that was never there may cancel."""
+        """Return how the rows of a step change, for callers that read row by row.
+
+        Copies of a row need not be added up: the changes of a row that was never there may cancel.
+        """
         if id(step) in self._made or not isinstance(step, PairingStep):
             return self.delta(step).items()
         if id(step) not in self._paired:
@@ -126,8 +128,10 @@ class DirectFlush:
         return other
 
     def add(self, spec: TableSpec, kept: Typed, rows: Bag) -> None:
-        """Add rows to a table. If several steps share the table, only the first one adds its rows,
-        which are the same."""
+        """Add rows to a table.
+
+        If several steps share the table, only the first one adds its rows, which are the same.
+        """
         if rows and spec.name not in self.added:
             weights = pa.array(rows.values(), pa.int64())
             self.put(spec, {"row": to_arrow(kept, list(rows)), "weight": weights})
@@ -387,8 +391,10 @@ def _read_path(key: Function, kept: Typed, count: int) -> tuple[tuple[str, ...],
 
 
 def _expression_path(expr: Expr, kept: Typed, count: int) -> tuple[tuple[str, ...], Typed] | None:
-    """Return the path of the field that an expression reads of a row, and its type; None for any
-    other expression. `count`: the number of bindings of a row."""
+    """Return the path of the field that an expression reads of a row, and its type.
+
+    Return None for any other expression. `count`: the number of bindings of a row.
+    """
     match expr:
         case Parameter(index):
             return ((), kept) if count == 1 else _record_field(kept, index)
@@ -405,16 +411,20 @@ def _expression_path(expr: Expr, kept: Typed, count: int) -> tuple[tuple[str, ..
 def _field_below(
     found: tuple[tuple[str, ...], Typed], name: str | int
 ) -> tuple[tuple[str, ...], Typed] | None:
-    """Return the path and type of a field of the record that was found; None if it has no such
-    field."""
+    """Return the path and type of a field of the record that was found.
+
+    Return None if it has no such field.
+    """
     path, of = found
     below = _record_field(of, name)
     return None if below is None else ((*path, *below[0]), below[1])
 
 
 def _record_field(of: Typed, name: str | int) -> tuple[tuple[str, ...], Typed] | None:
-    """Return the path and type of a field of a record, by its name or position; None if there is
-    none."""
+    """Return the path and type of a field of a record, by its name or position.
+
+    Return None if there is none.
+    """
     if not isinstance(of, Record):
         return None
     if isinstance(name, str):

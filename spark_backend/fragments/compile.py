@@ -428,8 +428,10 @@ class PaddedRows:
         self._source, self.kept = source, kept
 
     def delta(self, flush: Any) -> Any:
-        """Return how the pairs change, cast to rows whose fields may be None; None if they do
-        not."""
+        """Return how the pairs change, cast to rows whose fields may be None.
+
+        Return None if they do not.
+        """
         found = flush.delta(self._source)
         if found is None:
             return None

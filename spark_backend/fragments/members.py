@@ -363,8 +363,10 @@ def place_input(read: plan.Recursive, places: Sequence[int]) -> plan.Node:
 
 
 def new_rows(source: ExternalInput, *, is_late: bool) -> Weighted:
-    """Return the new rows of an external input. Copies of a row are added up if some of the rows
-    are of a failed flush."""
+    """Return the new rows of an external input.
+
+    Copies of a row are added up if some of the rows are of a failed flush.
+    """
     rows: Any = source.rows
     given: Weighted = rows.frames.since(source.after, source.upto)
     return replace(given, frame=net_weights(given.frame)) if is_late else given

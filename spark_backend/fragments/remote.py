@@ -325,8 +325,9 @@ class StateRemote:
     def rows_of(
         self, node: plan.Node, fed: Sequence[ExternalInput]
     ) -> tuple[DataFrame | None, int] | None:
-        """Return the rows of one of its inputs, each once, and their maximum number; None for any
-        other node.
+        """Return the rows of one of its inputs, each once, and their maximum number.
+
+        Return None for any other node.
 
         Parameters
         ----------

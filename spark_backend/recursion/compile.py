@@ -83,8 +83,10 @@ def recursion_step(compiler: Compiler, node: plan.Node) -> Step | None:
 
 
 def _partition_step(compiler: Compiler, node: plan.Node) -> Step | None:
-    """Return the step of a fixpoint by partitions; None if it is not many small ones, or if columns
-    cannot express one of its rules."""
+    """Return the step of a fixpoint by partitions.
+
+    Return None if it is not many small ones, or if columns cannot express one of its rules.
+    """
     of = partition(node)
     if of is None:
         return None
@@ -352,8 +354,10 @@ Kinds = Callable[["Compiler", plan.Fixpoint], tuple[Typed, ...]]
 
 
 def rounds_step(compiler: Compiler, node: plan.Node, kinds: Kinds) -> Step | None:
-    """Return the step of a linear recursion; None for another one, or if columns cannot express a
-    key."""
+    """Return the step of a linear recursion.
+
+    Return None for another one, or if columns cannot express a key.
+    """
     of = linear(node)
     if of is None:
         return None

@@ -104,8 +104,10 @@ class PartitionRecursion:
         self._direct = DirectPartitions(parts, self.specs, task, self._key_type())
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        """Return how the rows change, from the partitions that the input changes; None if it
-        changes none."""
+        """Return how the rows change, from the partitions that the input changes.
+
+        Return None if it changes none.
+        """
         self._parts.own.change = None
         seeds = self._derive(flush, self._parts.seeds)
         ways = self._derive(flush, self._parts.ways)
@@ -124,8 +126,10 @@ class PartitionRecursion:
         return self._direct.delta(flush)
 
     def _derive(self, flush: Flush, steps: Sequence[Step]) -> DataFrame | None:
-        """Return the rows that some steps derive, as rows of the relation; None if they derive
-        none."""
+        """Return the rows that some steps derive, as rows of the relation.
+
+        Return None if they derive none.
+        """
         found = []
         for step in steps:
             frame = flush.delta(step)
@@ -187,8 +191,10 @@ class PartitionRecursion:
     def _rows_of_keys(
         self, flush: Flush, keys: DataFrame, spec: TableSpec, change: DataFrame | None, kind: int
     ) -> DataFrame | None:
-        """Return the rows of touched partitions in a table, with the rows added to it; None if the
-        table and the change are empty."""
+        """Return the rows of touched partitions in a table, with the rows added to it.
+
+        Return None if the table and the change are empty.
+        """
         wanted = flush.small(keys.filter("h is not null"))
         frames = [] if change is None else [change]
         frames += flush.parts(spec)
@@ -202,8 +208,10 @@ class PartitionRecursion:
     def _side_rows(
         self, flush: Flush, side: ArrangedRows, buckets: DataFrame, kind: int
     ) -> DataFrame | None:
-        """Return all rows of a side after the flush, for each bucket with touched partitions; None
-        if the side is empty."""
+        """Return all rows of a side after the flush, for each bucket with touched partitions.
+
+        Return None if the side is empty.
+        """
         change = flush.delta(side.source)
         frames = [*flush.parts(side.spec), *([] if change is None else [change])]
         found = [frame.select("row", "weight").crossJoin(buckets) for frame in frames]
@@ -247,8 +255,10 @@ class PartitionRecursion:
 
 
 def _within_bucket(flush: Flush, spec: TableSpec, part: DataFrame, on: Column) -> Column:
-    """Return the condition `on` of a join with keys. In a base, it also compares the bucket, so
-    that Spark prunes the other buckets."""
+    """Return the condition `on` of a join with keys.
+
+    In a base, it also compares the bucket, so that Spark prunes the other buckets.
+    """
     bucket = bucket_condition(flush, spec, part, "h")
     return on if bucket is None else on & bucket
 
@@ -381,8 +391,10 @@ class WorkerRecursion:
         return found
 
     def _run_by_columns(self, flush: DirectFlush, deltas: Sequence[Bag]) -> list[Bag] | None:
-        """Return how all relations change, computed over columns; None if columns cannot run it, or
-        there are too many rows."""
+        """Return how all relations change, computed over columns.
+
+        Return None if columns cannot run it, or there are too many rows.
+        """
         if not self._of.is_loop or flush.rows_of(self.specs) > MOST_COLUMNS:
             return None
         tables = [

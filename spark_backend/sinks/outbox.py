@@ -159,8 +159,10 @@ class FileOutbox:
         return True
 
     def staged_files(self) -> tuple[int, list[str]] | None:
-        """Return the number and the file URIs of the last batch; None if it is delivered, or there
-        is none."""
+        """Return the number and the file URIs of the last batch.
+
+        Return None if it is delivered, or there is none.
+        """
         found = self._found
         if found is None or found.delivered:
             return None

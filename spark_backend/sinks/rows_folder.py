@@ -112,8 +112,10 @@ class RowsFolder:
         raise OffloadError(f"{self._root} is written faster than it can be read: try again")
 
     def open(self, plan: str) -> Position | None:
-        """Return the position of the folder; None if it is empty. Rows of another query are
-        replaced."""
+        """Return the position of the folder; None if it is empty.
+
+        Rows of another query are replaced.
+        """
         self._next = None
         self._found = self._now = self._list.read(self._files)
         if self._now is None:

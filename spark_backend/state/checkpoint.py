@@ -38,8 +38,9 @@ SPILLED, ANEW = "spilled", "part-"
 
 
 def lock_folder(folder: str) -> IO[bytes] | None:
-    """Return a lock on a local folder, which the system releases when the process ends; None for a
-    remote folder and on Windows.
+    """Return a lock on a local folder, which the system releases when the process ends.
+
+    Return None for a remote folder and on Windows.
 
     Raises
     ------

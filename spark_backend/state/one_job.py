@@ -119,8 +119,9 @@ class SortedBases:
         column: Column,
         read: Callable[[Sequence[Segment]], pa.Table],
     ) -> SortedBase | None:
-        """Return the sorted copy of the base of a table; None if there is none. The copy is made
-        when much of the base is read again.
+        """Return the sorted copy of the base of a table; None if there is none.
+
+        The copy is made when much of the base is read again.
 
         Parameters
         ----------
@@ -160,8 +161,11 @@ class SortedBases:
         return found
 
     def _copy(self, rows: pa.Table, column: Column) -> SortedBase | None:
-        """Return a copy of the rows, sorted by a column, on disk and mapped to memory; None if the
-        column is not of integers, the copies would be too large, or the disk is full."""
+        """Return a copy of the rows, sorted by a column, on disk and mapped to memory.
+
+        Return None if the column is not of integers, the copies would be too large, or the disk is
+        full.
+        """
         taken = sum(copy.rows.nbytes for _, copy in self._made.values() if copy is not None)
         leaf = _leaf_column(rows, column)
         if leaf.type != pa.int64() or taken + rows.nbytes > MOST_SORTED:

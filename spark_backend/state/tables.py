@@ -308,8 +308,10 @@ class StateTables:
         return self._holds.begin(spec.name)
 
     def written(self, number: int, spec: TableSpec) -> pa.Table | None:
-        """Return the rows that the flush `number` added to a table, in the driver; None for no
-        rows."""
+        """Return the rows that the flush `number` added to a table, in the driver.
+
+        Return None for no rows.
+        """
         found = [s for s in self._segments(spec) if s.folder.startswith(flush_prefix(number))]
         return self._fetched(spec, found) if found else None
 
@@ -351,7 +353,9 @@ class StateTables:
 
     def pieces(self, spec: TableSpec) -> Iterator[pa.Table]:
         """Yield all rows in the driver, bucket by bucket: a bucket has all rows of its hashes.
-        Copies of a row are not added up."""
+
+        Copies of a row are not added up.
+        """
         assert spec.hashed is not None
         count = self.buckets(spec)
         of = pc.field(spec.column(spec.hashed))

@@ -71,8 +71,10 @@ class ArrangedRows:
         )
 
     def change(self, flush: Flush, prefix: str) -> DataFrame | None:
-        """Return how the rows change, keyed, and add the change to the table; None if they do not
-        change."""
+        """Return how the rows change, keyed, and add the change to the table.
+
+        Return None if they do not change.
+        """
         found = flush.delta(self.source)
         if found is None:
             return None
@@ -416,8 +418,10 @@ class MatchedRows:
     def _partners(
         self, flush: Flush, keys: DataFrame, others: DataFrame | None
     ) -> DataFrame | None:
-        """Return the rows of the other side with these keys, before the flush and as a change; None
-        if there are none."""
+        """Return the rows of the other side with these keys, before the flush and as a change.
+
+        Return None if there are none.
+        """
         names = [f"y_{n}" for n in range(self._count)]
         if self._fits is not None:
             names.append("y_row")

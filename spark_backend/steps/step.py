@@ -94,8 +94,10 @@ class ByWeight:
         ]
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        """Return how the rows of a set operation change, from their weights on all sides; None if
-        no side changes."""
+        """Return how the rows of a set operation change, from their weights on all sides.
+
+        Return None if no side changes.
+        """
         changes = [self._change(flush, place) for place in range(len(self._sides))]
         there = [frame for frame in changes if frame is not None]
         if not there:
@@ -133,8 +135,10 @@ class ByWeight:
         return without_zeros(found)
 
     def _change(self, flush: Flush, place: int) -> DataFrame | None:
-        """Return the change of a side in the type of the result, and store it; None if the side
-        does not change."""
+        """Return the change of a side in the type of the result, and store it.
+
+        Return None if the side does not change.
+        """
         found = flush.delta(self._sides[place])
         if found is None:
             return None
@@ -184,8 +188,10 @@ def hash_column(value: Value) -> Column:
 
 
 def output_weight(node: plan.Node, left: int, right: int = 0) -> int:
-    """Return the number of copies of a row in the output, given its copies on both sides. Raises
-    `TypeError` if `node` is no set operation."""
+    """Return the number of copies of a row in the output, given its copies on both sides.
+
+    Raises `TypeError` if `node` is no set operation.
+    """
     match node:
         case plan.Distinct():
             return int(left > 0)
@@ -205,7 +211,9 @@ def output_weight(node: plan.Node, left: int, right: int = 0) -> int:
 
 def _weight_column(node: plan.Node, left: Column, right: Column) -> Column:
     """Return the weight of a row in the output, given the columns of its weights on both sides.
-    Raises `TypeError` if `node` is no set operation."""
+
+    Raises `TypeError` if `node` is no set operation.
+    """
     one, none = F.lit(1).cast("long"), F.lit(0).cast("long")
     in_left, in_right = left > 0, right > 0
     match node:
@@ -305,8 +313,10 @@ class Flush:
         return self.spark.createDataFrame([], schema_of(kept))
 
     def delta(self, step: Step) -> DataFrame | None:
-        """Return the change of the rows of a step, computed once per flush; None if they do not
-        change."""
+        """Return the change of the rows of a step, computed once per flush.
+
+        Return None if they do not change.
+        """
         if id(step) not in self._made:
             self._depth += 1
             self._made[id(step)] = step.delta(self)
@@ -314,8 +324,10 @@ class Flush:
         return self._made[id(step)]
 
     def add(self, spec: TableSpec, rows: DataFrame) -> None:
-        """Add rows to a table when the flush is written. If several steps share the table, only the
-        first one adds its rows, which are the same."""
+        """Add rows to a table when the flush is written.
+
+        If several steps share the table, only the first one adds its rows, which are the same.
+        """
         if spec.name in self.added:
             return
         names = spec.schema.names
@@ -357,8 +369,9 @@ class Flush:
         return frame.coalesce(1).hint("shuffle_hash")
 
     def handed_on(self, frame: DataFrame) -> DataFrame:
-        """Return the result of a step. In a narrow flush, a result that other steps read is
-        computed once, in a task of its own.
+        """Return the result of a step.
+
+        In a narrow flush, a result that other steps read is computed once, in a task of its own.
 
         A task has memory for some sixteen aggregates and joins, whatever their size.
         """
@@ -409,8 +422,10 @@ class Linear:
         self.steps = [str(step) for step in found.steps]
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        """Return the changes of the input, run through the nodes; None if the input does not
-        change."""
+        """Return the changes of the input, run through the nodes.
+
+        Return None if the input does not change.
+        """
         given = flush.delta(self._source)
         if given is None:
             return None
@@ -447,8 +462,10 @@ class MaterializedChanges:
         self._source, self.kept = source, source.kept
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        """Return the changes of the source, computed by a job of their own; None if there are
-        none."""
+        """Return the changes of the source, computed by a job of their own.
+
+        Return None if there are none.
+        """
         given = flush.delta(self._source)
         return None if given is None else materialize_frame(given)
 
@@ -463,8 +480,10 @@ class BagUnion:
         self._sides, self.kept = (left, right), kept
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        """Return the changes of both sides, in the type of the result; None if neither side
-        changes."""
+        """Return the changes of both sides, in the type of the result.
+
+        Return None if neither side changes.
+        """
         found = [frame for side in self._sides if (frame := flush.delta(side)) is not None]
         schema = schema_of(self.kept)
         typed = [
@@ -568,8 +587,10 @@ def rows_with_keys(
 
 
 def bucket_condition(flush: Flush, spec: TableSpec, part: DataFrame, key: str) -> Column | None:
-    """Return the condition that a row of a base is in the bucket of a hash, to prune partitions;
-    None for later files."""
+    """Return the condition that a row of a base is in the bucket of a hash, to prune partitions.
+
+    Return None for later files.
+    """
     if BUCKET not in part.columns:
         return None
     return F.expr(f"{BUCKET} = cast(pmod({key}, {flush.tables.buckets(spec)}) as int)")

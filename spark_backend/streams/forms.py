@@ -255,8 +255,10 @@ class Batches:
             yield FrameBatch(frame, ONCE, 0, time.time())
 
     def waiting(self) -> int | None:
-        """Return the number of rows in the source of a query after its last batch; None if it is
-        unknown."""
+        """Return the number of rows in the source of a query after its last batch.
+
+        Return None if it is unknown.
+        """
         query = self._query
         progress = None
         if query is not None:
@@ -387,8 +389,10 @@ def rows_behind(progress: Mapping[str, Any]) -> int | None:
 
 
 def _offset_distance(end: Any, latest: Any) -> int | None:
-    """Return the number of messages from `end` to `latest`, added up over all parts; None if an
-    offset is neither an integer nor a mapping of parts."""
+    """Return the number of messages from `end` to `latest`, added up over all parts.
+
+    Return None if an offset is neither an integer nor a mapping of parts.
+    """
     if isinstance(end, int) and isinstance(latest, int):
         return max(0, latest - end)
     if isinstance(latest, Mapping) and isinstance(end, Mapping):

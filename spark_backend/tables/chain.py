@@ -235,8 +235,10 @@ def collect_pairs(weighted: Weighted) -> list[Pair]:
 
 
 def callable_error(error: Exception) -> OffloadError | None:
-    """Return the error of a callable in a worker; None if an exception of Spark has another
-    cause."""
+    """Return the error of a callable in a worker.
+
+    Return None if an exception of Spark has another cause.
+    """
     _, found, after = str(error).partition(stateless.RAISED)
     return OffloadError(f"{found}{after.partition(chr(10))[0]}") if found else None
 
@@ -378,7 +380,9 @@ def _with_placeholders(node: Any) -> plan.Node:
 
 def _pickle_encoding(kept: Kept) -> bytes:
     """Pickle how rows are stored: classes by name, as workers know the classes of the script.
-    Raises `OffloadError` if a class cannot be pickled."""
+
+    Raises `OffloadError` if a class cannot be pickled.
+    """
     try:
         return pickle.dumps(kept)
     except Exception as error:

@@ -207,8 +207,10 @@ def _repeat_weights(weights: list[int], found: list[list[Any]]) -> Weighted:
 def _call_each(
     node: Any, function: Any, rows: list[Row], finish: Callable[[Any], Any] | None = None
 ) -> list[Any]:
-    """Call a callable on each row, and return its results, each converted by `finish`. Raises
-    `RuntimeError`, with the row, if a call raises."""
+    """Call a callable on each row, and return its results, each converted by `finish`.
+
+    Raises `RuntimeError`, with the row, if a call raises.
+    """
     call, alone, out = callable_of(function), bindings(node.input) == 1, []
     finish = finish or (bool if isinstance(node, plan.Where) else None)
     row = None
@@ -369,8 +371,10 @@ def _check_count(found: int, wanted: int, where: str) -> None:
 
 
 def _cast_column(column: Column, kind: T.DataType, of: Typed, where: str) -> Column:
-    """Return the column as one of the type `of`. Raises `TableError` if the cast could change a
-    value."""
+    """Return the column as one of the type `of`.
+
+    Raises `TableError` if the cast could change a value.
+    """
     if isinstance(of, Record) and isinstance(kind, T.StructType):
         inner = {f.name: (column.getField(f.name), f.dataType) for f in kind.fields}
         made = _struct_column(inner, of, where)
