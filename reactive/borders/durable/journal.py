@@ -207,7 +207,10 @@ class Journal:
     def _count_changes(
         self, kept: KeptTable, table: JournaledTable, delta: Sequence[Pair]
     ) -> Change:
-        """Return the changes of a commit to a table whose rows may have several copies."""
+        """Return a delta as stored values, of a table whose rows may have several copies.
+
+        Raises the table's refusal if a row cannot be stored.
+        """
         gone: list[Values] = []
         come: list[Values] = []
         counted: list[tuple[Values, int, int]] = []

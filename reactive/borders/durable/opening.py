@@ -255,7 +255,10 @@ def _choose_codec(table: Any, codec: Any) -> tuple[DeclaredRows | None, RowCodec
 
 
 def _key_or_field(table: Any, codec: Any) -> tuple[Callable[[Any], Any] | None, str | None]:
-    """Return the function of the key, or the name of the field that is the key."""
+    """Return the function of the key, or the name of the field that is the key.
+
+    One of the two is None; both are for a table without a key.
+    """
     if table.plan.key is None:
         return None, None
     key = table.plan.key.function

@@ -332,7 +332,7 @@ class Header:
 class StoredStates:
     """The states of a view as they are in the store.
 
-    Raises `Unreadable` for data that `write` has not written.
+    Raises `Unreadable` for data that this library has not written.
     """
 
     def __init__(self, store: Store, view: str) -> None:

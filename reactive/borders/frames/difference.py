@@ -1,8 +1,8 @@
 """Differences between two Arrow tables of equal columns, without a Python object for each row.
 
-    same(left, right)          the positions where two columns agree, nulls and NaN included
-    by_key(old, new, key)      rows with deleted keys, with inserted keys, with changed values
-    by_rows(old, new)          the difference of multisets
+    equal_places               the positions where two columns agree, nulls and NaN included
+    difference_by_key          rows with deleted keys, with inserted keys, with changed values
+    difference_by_rows         the difference of multisets
 
 Rows reported as different may be equal in Python, as -0.0 and 0.0: callers compare the rows that
 they make. Rows reported as the same are equal.

@@ -352,6 +352,8 @@ def changes_since(view: Any, version: int) -> NetChanges:
 def _from_file(view: Any, history: History, version: int) -> list[Pair]:
     """Return the changes since an older version, by the commits that a durable database keeps.
 
+    Raises `PlanError` if the database does not keep the commits since.
+
     Cost: one evaluation of the view over the earlier rows.
     """
     engine, node = view._engine, view.relation.plan

@@ -337,7 +337,10 @@ def sync(table: Any, data: Any, key: str | Sequence[str] | None) -> Synced:
 
 
 def _read_key(table: Any, key: str | Sequence[str] | None) -> Callable[[Row], Any] | None:
-    """Return the function that pairs a deleted and an inserted row as an update; None for none."""
+    """Return the function of the key by which `sync` counts updates; None to count none.
+
+    Raises `PlanError` if the table has another key than `key`.
+    """
     if table._keyed is not None:
         if key is not None and key != _key_column(table):
             raise PlanError(

@@ -112,7 +112,7 @@ def known_plain(table: Any, row_type: Any) -> plain_rows.PlainTest | None:
 
 
 def _kinds(column: Any, kind: Kind) -> frozenset[type]:
-    """Return the classes of the values of a column; none if a value is not plain."""
+    """Return the classes of the values of a column; none if a value may not be plain."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

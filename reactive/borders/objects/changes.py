@@ -167,7 +167,10 @@ class Objects:
             undo()
 
     def assigned_with(self, changes: Iterable[tuple[Any, Sequence[Pair]]]) -> list[Any]:
-        """Return the assignments that led to changes of tables, so that they can be undone too."""
+        """Return the assignments that led to changes of tables, so that they can be undone too.
+
+        The stores forget them: a second call returns none.
+        """
         stores = [(table._store, delta) for table, delta in changes if table in self.tables]
         found = [store.assigned_with(delta) for store, delta in stores]
         return [(self, undone) for undone in found if undone is not None]

@@ -411,16 +411,17 @@ STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Negate, plan.Empty, plan.V
 
 
 def check_stored(node: plan.Node, why: str) -> None:
-    """Raise for a node over a table that is not stored."""
+    """Raise `OffloadError` for a node over a table that is not stored."""
     for table in tables(node):
         if not table.stored:
             raise OffloadError(f"table {table.name!r} {why}")
 
 
 def check_rows(node: plan.Node, roots: Iterable[plan.Node]) -> None:
-    """Raise for a node whose rows cannot be remote: unstored, of negative weight, or earlier ones.
+    """Raise `OffloadError` for a node over unstored tables, or with rows of negative weight.
 
-    Also raise if one of the queries reads the node's earlier rows.
+    Also raise for a node that reads earlier rows, or whose earlier rows one of the queries
+    reads.
     """
     check_stored(node, "has given out rows that it did not keep")
     if any(isinstance(each, plan.Negate) for each in nodes(node)):
@@ -439,7 +440,7 @@ def move_refusal(name: str, reasons: list[str]) -> str:
 
 
 def _check_present(node: plan.Node, roots: Iterable[plan.Node]) -> None:
-    """Raise for a node that reads earlier rows, or whose earlier rows a query reads."""
+    """Raise `OffloadError` for a node that reads earlier rows, or whose earlier rows are read."""
     past = [
         each for root in (node, *roots) for each in nodes(root) if isinstance(each, plan.Previous)
     ]

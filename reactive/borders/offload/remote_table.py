@@ -14,7 +14,8 @@ A `StreamTable` is fed by a stream, whose rows do not pass through the process:
 A batch is a commit of its own, and its number is recorded with its rows: a repeated batch, after
 the query was killed before it recorded its progress, changes nothing.
 
-`fill` resumes the state that an earlier process left of a view, and restores its tables if asked.
+`fill_operators` resumes the state that an earlier process left of a view, and restores its tables
+if asked.
 
 `Readers` maps nodes of plans to the leaves that read them: when nodes move, only these leaves are
 compiled again.

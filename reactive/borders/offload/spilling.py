@@ -55,7 +55,7 @@ class Spilling:
         self.stores: dict[Table[Any], Any] = {}
 
     def spill(self, node: plan.Node, offload: Offload) -> None:
-        """Spill the tables that a part reads, and nothing in the process does."""
+        """Spill the stored tables that a part reads and no operator in the process does."""
         for read in tables(node):
             table = self._engine.table_of(read)
             if type(table) is Table and table not in self.stores and self._may_go(table):
@@ -133,7 +133,7 @@ def _is_read_elsewhere_only(source: Node) -> bool:
 
 
 def _read_here(root: plan.Node, offloaded: offloading.OffloadedNodes, of: set[int]) -> set[int]:
-    """Return which tables of `of` a plan reads by operators in the process."""
+    """Return the numbers, of those in `of`, of the tables that a plan reads in the process."""
     found: set[int] = set()
     waiting = [(root, False)]
     if offloaded.levels_there(root) is not None:

@@ -410,6 +410,8 @@ def poll(
 
 @dataclass(frozen=True, slots=True)
 class _FromRows(Generic[T]):
+    """Rows in batches; see `from_rows`."""
+
     name: str
     rows: Iterable[T]
     size: int
@@ -425,6 +427,8 @@ class _FromRows(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Poll(Generic[T]):
+    """A function that is called for all rows; see `poll`."""
+
     name: str
     function: Callable[[], Iterable[T] | Mapping[type, Any]]
     every: float

@@ -377,7 +377,7 @@ def _check_same(ledger: Ledger, old: Schema) -> None:
 def _read_stored(
     journal: Journal, ledger: Ledger, old: Schema, codec: RowCodec, kept: Sequence[KeptTable]
 ) -> list[Any]:
-    """Return the stored entries, rewritten if a table has other fields by now."""
+    """Return the stored entries; written to the store again if a table has other fields by now."""
     stored = [row for batch, _ in journal.store.rows(old.table) for row in batch]
     if old == codec.schema:
         return codec.read(stored)
@@ -393,7 +393,7 @@ def _read_stored(
 
 
 def _written_again(kept: KeptTable, old: Schema, rows: Sequence[Values]) -> list[Values]:
-    """Return rows of an origin in the current form of their table."""
+    """Return stored rows of an origin in the form that their table has by now."""
     before = schema_of_text(kept.name, _feeds(old)[kept.name])
     if before == kept.codec.schema:
         return list(rows)

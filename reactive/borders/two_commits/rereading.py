@@ -143,7 +143,10 @@ class Rereading:
             self._confirms.update(dict.fromkeys(tables, time.monotonic() + CONFIRMS))
 
     def again(self, tables: Sequence[Any]) -> None:
-        """Read these tables again, or all; tables of a read-only file are moved together, first."""
+        """Read these tables again, or all if none are given.
+
+        Tables of a read-only file are moved together, first.
+        """
         journal, found = self._engine.journal, list(tables) or self.there()
         if journal is not None and not journal.writes:
             if not tables or any(table in journal.kept for table in tables):

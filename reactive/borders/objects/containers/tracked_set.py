@@ -323,7 +323,7 @@ def snapshot(container: Container, of: Leaf) -> Any:
 
     of: returns the form of a value that is no container, given the value and its container.
 
-    Cost: O(log n) for each edit since the last one; O(n) for the first.
+    Cost: O(log n) for each edit since the last snapshot; O(n) for the first one.
     """
     return container.freeze(of)
 

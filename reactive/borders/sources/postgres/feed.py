@@ -79,7 +79,7 @@ class TableFeed:
         self._row = self.maker(range(len(self.fields)))
 
     def describe(self, relation: RelationMessage, types: PostgresTypes) -> list[str]:
-        """Set the columns of later messages. Return the changes as text.
+        """Set the columns of later messages; return what has changed, a text for each change.
 
         Raises
         ------
@@ -246,7 +246,7 @@ class TableFeed:
 
 
 def split_refused(rows: list[Any]) -> tuple[list[Any], list[Refused]]:
-    """Split rows from values that cannot be converted to rows."""
+    """Return the rows, and apart from them the values that cannot be converted to rows."""
     refused = [row for row in rows if type(row) is Refused]
     return ([row for row in rows if type(row) is not Refused] if refused else rows), refused
 
