@@ -37,7 +37,7 @@ from reactive.languages.sql.text.read import depth_of, one
 
 
 def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
-    """Return the relation of a query."""
+    """Return the relation of a query; refuse statements and commands."""
     dialect, catalog = dialect_of(engine), catalog_of(engine)
     tree = one(text, dialect, parameters)
     _refuse_unnamed(parameters, tree)

@@ -82,20 +82,20 @@ class AggregateCall:
     """The places of the arguments that were read."""
 
     def value(self, place: int = 0) -> TypedValue:
-        """Return an argument, NULL where FILTER leaves the row out."""
+        """Return an argument, NULL where FILTER leaves the row out; refuse a missing one."""
         if place >= len(self.arguments):
             raise self.scope.error(self.node, f"{name_of(self.node)} needs one more argument")
         self.taken.add(place)
         return self.only(self.scope.value(self.arguments[place]))
 
     def only(self, value: TypedValue) -> TypedValue:
-        """Return a value where FILTER lets it be."""
+        """Return a value that is NULL in the rows that FILTER leaves out."""
         if self.test is None:
             return value
         return itself(Conditional(self.test, as_optional(value), NONE), value.type)
 
     def constant(self, place: int) -> Any:
-        """Return an argument that must be constant."""
+        """Return the value of an argument, a tuple of a list; refuse one that is not constant."""
         self.taken.add(place)
         expr = as_optional(self.scope.value(self.arguments[place]))
         if isinstance(expr, Constant):
@@ -111,7 +111,7 @@ Maker: TypeAlias = Callable[[AggregateCall], CallFolds]
 
 
 def parse_aggregate(node: Any, scope: Scope, *, grouped: bool) -> AggregateCall:
-    """Return the parsed clauses of an aggregate: FILTER, DISTINCT, ORDER BY, WITHIN GROUP."""
+    """Return the parsed clauses of an aggregate; refuse IGNORE NULLS, and arguments beside `*`."""
     test: Expr | None = None
     within: tuple[exp.Expr, ...] = ()
     while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):

@@ -111,7 +111,7 @@ def make_aggregate(node: Any, scope: Scope, *, grouped: bool) -> CallFolds:
 
 
 def folds_of_call(asked: AggregateCall) -> CallFolds:
-    """Return the folds of a call."""
+    """Return the folds of a call; refuse an unknown aggregate, and arguments left unread."""
     key = (
         str(asked.node.this).lower()
         if isinstance(asked.node, exp.Anonymous)
@@ -296,7 +296,7 @@ def _numeric_avg(asked: AggregateCall, of: TypedValue) -> CallFolds:
 
 
 def _mean_of_times(asked: AggregateCall, of: TypedValue) -> CallFolds:
-    """Return the mean of moments, by the exact sum of their microseconds."""
+    """Return the mean of moments by the exact sum of microseconds, which only DuckDB has."""
     if asked.scope.dialect.name != "duckdb":
         raise asked.scope.error(
             asked.node, f"{asked.scope.dialect.name} has no avg of {sql_name(of.type)}"

@@ -150,7 +150,7 @@ def _negative(of: TypedValue) -> TypedValue:
 def calculate(
     symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope
 ) -> TypedValue:
-    """Return the value of `+`, `-`, `*`, `&` or `|`."""
+    """Return the value of `+`, `-`, `*`, `&` or `|`; refuse types that do not have it."""
     of_zones = zones.shift_instants(symbol, left, right, node, scope, apply)
     if of_zones is not None:
         return of_zones
@@ -389,7 +389,7 @@ def _remainder(left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
 
 
 def _concatenate_values(left: TypedValue, right: TypedValue, node: Any, scope: Scope) -> TypedValue:
-    """Translate `||` of texts, or of arrays."""
+    """Return `||` of texts, bytes or arrays; refuse an array beside another value."""
     kinds = (left.type.kind, right.type.kind)
     if "array" in kinds:
         kind = left.type if kinds[0] == "array" else right.type

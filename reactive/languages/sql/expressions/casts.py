@@ -270,7 +270,7 @@ def _item_writer(of: SqlType) -> Callable[..., Any]:
 
 
 def _in_range(of: SqlType, to: SqlType) -> Callable[..., Any] | None:
-    """Return the function that makes an integer of the range of a type."""
+    """Return the function that makes an integer of a type's range; None if every value fits."""
     bits, unsigned = RANGES[to.size or 8], to.names == UNSIGNED
     low, high = range_of(to)
     if of.kind == "int" and of.size is not None and not unsigned:
@@ -389,7 +389,7 @@ def _call_or_fold(
 
 
 def apply(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> TypedValue:
-    """Return a call of a function that gives no NULL, which is NULL where a value is.
+    """Return a call of a function that never gives NULL; the call is NULL where an argument is.
 
     Leaves that are calls themselves are evaluated once, in the call.
     """
@@ -399,7 +399,7 @@ def apply(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> T
 
 
 def maybe(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> TypedValue:
-    """Return a call of a function that may give NULL, and does where a value is."""
+    """Return a call of a function that may give NULL; it is also NULL where an argument is."""
     check_arguments(function, values)
     if not leaves(*values):
         return itself(Call(callee(function), tuple(v.expr for v in values)), kind)
@@ -468,7 +468,7 @@ def equal_types(
 def _of_one_type(
     node: exp.Expr | None, scope: Scope, values: tuple[TypedValue, ...], place: Place
 ) -> tuple[tuple[TypedValue, ...], SqlType]:
-    """Return values and their type; constant texts get the type of the other values."""
+    """Return values and their type; constant texts are read as it. Refuse types without one."""
     name = scope.dialect.name
     texts = [value.type.kind == "text" and is_constant(value) for value in values]
     if name == "duckdb" and place == "column":

@@ -53,7 +53,7 @@ def like(node: Any, scope: Scope) -> TypedValue:
 
 
 def _like_elements(node: Any, inner: Any, scope: Scope) -> TypedValue:
-    """Translate LIKE ANY and LIKE ALL of an array of patterns."""
+    """Translate LIKE ANY and LIKE ALL of an array of patterns; refuse a query, and ESCAPE."""
     quantifier = inner.expression
     if node is not inner or query_in(quantifier) is not None:
         what = "ESCAPE" if node is not inner else "a query"

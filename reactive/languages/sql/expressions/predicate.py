@@ -77,7 +77,7 @@ def false(node: Any, scope: Scope) -> Expr:
 
 
 def truth(node: Any, scope: Scope) -> TypedValue:
-    """Return a condition as a value: True, False or NULL."""
+    """Return a condition as a value: True, False or NULL; refuse a node that is no condition."""
     if type(node) in COMPARISONS and not _is_quantified(node):
         if _has_array(node):
             return _of_array(node, scope)
@@ -199,7 +199,7 @@ def _has_array(node: Any) -> bool:
 
 
 def _quantifier(node: Any) -> str | None:
-    """Return "any" or "all"; sqlglot parses ALL of an array as a function."""
+    """Return "any" or "all" for a quantified side (ALL may be parsed as a function), else None."""
     if isinstance(node, exp.Anonymous) and str(node.this).lower() == "all":
         return "all"
     return {exp.Any: "any", exp.All: "all"}.get(type(node))
@@ -261,7 +261,7 @@ def _row_of(node: Any) -> Any:
 
 
 def _rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
-    """Return the test of a comparison of rows field by field, where fields may be NULL."""
+    """Return the test of a comparison of rows field by field; refuse rows of different lengths."""
     lefts, rights = (_row_of(side).expressions for side in (node.left, node.right))
     if len(lefts) != len(rights):
         raise scope.error(node, f"rows of {len(lefts)} and of {len(rights)} fields are compared")

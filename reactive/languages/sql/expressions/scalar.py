@@ -99,7 +99,7 @@ def value(node: Any, scope: Scope) -> TypedValue:
 
 
 def _condition_or_call(node: Any, scope: Scope) -> TypedValue:
-    """Return a condition, or a call of a function."""
+    """Return a condition, or a call of a function; refuse unknown functions and other nodes."""
     maker = _maker_of(node, scope)
     try:
         made: TypedValue | None = zones.call_on_instants(node, scope, maker, cast, apply)
@@ -200,7 +200,7 @@ def _number(text: str) -> TypedValue:
 
 
 def _cast(node: Any, scope: Scope) -> TypedValue:
-    """Translate CAST, `::`, TRY_CAST, and constants such as DATE '2024-01-01'."""
+    """Translate CAST, TRY_CAST, and constants such as DATE '2024-01-01'; refuse unknown types."""
     if scope.dialect.name == "sqlite":
         return sqlite.cast(node, scope)
     kind = type_of_sql(node.args["to"])
@@ -222,7 +222,7 @@ def _cast(node: Any, scope: Scope) -> TypedValue:
 
 
 def checked_length(declared: Any, scope: Scope) -> int | None:
-    """Return the length of a text that a type allows, where the dialect looks at it."""
+    """Return the greatest length that a type allows a text; None without one. Refuse CHAR(n)."""
     if scope.dialect.name == "sqlite":
         _ = [each.name for each in declared.expressions]  # SQLite reads past them
         return None

@@ -183,7 +183,7 @@ def is_constant(value: TypedValue) -> bool:
 def shift_instants(
     symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope, applied: Applied
 ) -> TypedValue | None:
-    """Return the value of `+` or `-` of instants; None if neither operand is one."""
+    """Return `+` or `-` of instants; None if no operand is one. Refuse a time without a zone."""
     if not (is_zoned(left) or is_zoned(right)):
         return None
     kinds = (left.type.kind, right.type.kind)

@@ -132,7 +132,7 @@ def strings(node: Any) -> str:
 
 
 def array_of(node: Any, scope: Scope) -> TypedValue:
-    """Return the value of `[a, b]` or `ARRAY[a, b]`."""
+    """Return the value of `[a, b]` or `ARRAY[a, b]`; refuse too many levels of arrays."""
     values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
     made = SqlType("array", items=(kind,))
     if _levels(made) > MOST_LEVELS:
@@ -305,7 +305,7 @@ def _longer(*, is_first: bool) -> Maker:
 
 
 def _array_to_string(node: Any, scope: Scope) -> TypedValue:
-    """Translate ARRAY_TO_STRING, whose separator DuckDB wants to know before it reads a row."""
+    """Translate ARRAY_TO_STRING; refuse a separator that is not constant."""
     array, separator = given(node, scope, ANY, TEXT)
     if not isinstance(separator.expr, Constant):
         raise scope.error(

@@ -106,7 +106,7 @@ def base_64(text: str | bytes) -> str:
 
 
 def _base_64(node: Any, scope: Scope) -> TypedValue:
-    """Translate TO_BASE64 of bytes; a text that is written stands for some."""
+    """Translate TO_BASE64 of bytes; refuse a text, unless it is a literal."""
     (value,) = given(node, scope, ANY)
     is_written = isinstance(arguments(node)[0], exp.Literal)
     if not is_written and value.type.kind not in ("bytes", "any", "null"):
@@ -166,7 +166,7 @@ def _pad(node: Any, scope: Scope) -> TypedValue:
 
 
 def _length(node: Any, scope: Scope) -> TypedValue:
-    """Return the number of letters of a text, or of elements of an array."""
+    """Return the number of letters of a text, or elements of an array; DuckDB refuses others."""
     value = scope.value(node.this)
     if scope.dialect.name == "duckdb" and value.type.kind not in ("text", "array", "any", "null"):
         raise scope.error(node, f"duckdb has no length() of {sql_name(value.type)}")

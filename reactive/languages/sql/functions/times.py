@@ -169,7 +169,7 @@ def _now(node: Any, scope: Scope) -> TypedValue:
 
 
 def _seconds(node: Any, scope: Scope) -> TypedValue:
-    """Translate TO_TIMESTAMP of seconds, EPOCH_MS of milliseconds, or their opposite."""
+    """Translate TO_TIMESTAMP and EPOCH_MS, or their opposite; refuse other units."""
     value = scope.value(node.this)
     scale = node.args.get("scale")
     if scale is None:
@@ -227,7 +227,7 @@ PARTS: dict[str | type[exp.Expr], Maker] = {
 
 
 def _date(node: Any, scope: Scope) -> TypedValue:
-    """Translate DATE: of one argument a cast; SQLite's makes texts, and takes modifiers."""
+    """Return DATE of one argument, a cast; refuse modifiers, and all calls in SQLite."""
     if scope.dialect.name == "sqlite" or len(arguments(node)) != 1:
         raise scope.error(node, "date() is not supported here", "write CAST(x AS DATE)")
     return argument(scope.value(arguments(node)[0]), DATE, scope)

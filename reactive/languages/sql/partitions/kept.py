@@ -73,7 +73,7 @@ class WindowPartition:
         return not (self._order.entries.size or self._owed or self._broken)
 
     def step(self, changes: Sequence[Pair]) -> list[Pair]:
-        """Return the change of the output rows for some inserted and deleted rows."""
+        """Apply changes; return the output's. A function that raises deletes all, or raises."""
         self._was, self._log = self._state(), []
         try:
             if self._broken is not None:

@@ -20,7 +20,7 @@ def slice_of(array: Array, first: int, last: int) -> Array:
 
 
 def concatenated(one: Array | None, other: Array | None) -> Array | None:
-    """Concatenate arrays (ARRAY_CAT, `||`), or add one to an array of arrays; NULL adds nothing."""
+    """Concatenate arrays, or add one to an array of arrays; NULL adds nothing. Sizes must fit."""
     if one is None or other is None:
         return other if one is None else one
     if not one or not other:
@@ -66,17 +66,17 @@ def length(array: Any, dimension: int) -> int | None:
 
 
 def lower_bound(array: Any, dimension: int) -> int | None:
-    """Return the lower bound of a dimension (ARRAY_LOWER), which is 1."""
+    """Return the lower bound of a dimension (ARRAY_LOWER): 1, or None for no such dimension."""
     return None if length(array, dimension) is None else 1
 
 
 def dimensions(array: Array) -> int | None:
-    """Return the number of dimensions (ARRAY_NDIMS)."""
+    """Return the number of dimensions (ARRAY_NDIMS); None of an empty array."""
     return _depth(array) if array else None
 
 
 def bounds(array: Array) -> str | None:
-    """Return the bounds as a text (ARRAY_DIMS), such as `[1:2][1:3]`."""
+    """Return the bounds as a text (ARRAY_DIMS), such as `[1:2][1:3]`; None of an empty array."""
     if not array:
         return None
     found = [length(array, number) for number in range(1, _depth(array) + 1)]
@@ -112,14 +112,14 @@ def exchanged(array: Array, old: Any, new: Any) -> Array:
 
 
 def shortened(array: Array, count: int) -> Array:
-    """Return an array without its last elements (TRIM_ARRAY)."""
+    """Return an array without its last elements (TRIM_ARRAY); raise if there are not so many."""
     if not 0 <= count <= len(array):
         raise ValueError("number of elements to trim must be between 0 and the length")
     return array[: len(array) - count]
 
 
 def filled(item: Any, sizes: Array) -> Array:
-    """Return an array of copies of a value; `sizes` are its dimensions (ARRAY_FILL)."""
+    """Return an array of copies of a value (ARRAY_FILL); raise if a size is NULL or negative."""
     made = item
     for each in reversed(sizes):
         if each is None or each < 0:

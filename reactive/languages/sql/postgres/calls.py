@@ -278,7 +278,7 @@ def _truncated(node: Any, scope: Scope) -> TypedValue:
 
 
 def _interval(node: Any, scope: Scope) -> TypedValue:
-    """Translate INTERVAL '1 day', INTERVAL '90' MINUTE."""
+    """Translate INTERVAL '1 day', INTERVAL '90' MINUTE; refuse one that is not constant."""
     unit = node.args.get("unit")
     if isinstance(unit, exp.IntervalSpan):
         raise scope.error(
@@ -326,7 +326,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def _make_interval(node: Any, scope: Scope) -> TypedValue:
-    """Translate MAKE_INTERVAL, whose arguments have names."""
+    """Translate MAKE_INTERVAL, whose arguments may have names; refuse unknown names."""
     names = ("years", "months", "weeks", "days", "hours", "mins", "secs")
     parts: list[Any] = [literal(0)] * 7
     nodes = arguments(node)

@@ -113,7 +113,7 @@ def maker(of: SqlType, to: SqlType) -> Made | None:
 
 
 def _of_any(to: SqlType) -> Made | None:
-    """Return the cast of a value of unknown type; a text is cast like a text."""
+    """Return the cast of a value of unknown type: a text's, or no function, and the value stays."""
     return maker(SqlType("text"), to) if to.kind in FROM_TEXT else (None, ())
 
 

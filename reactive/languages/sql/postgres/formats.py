@@ -123,7 +123,7 @@ class _Fields:
         return str(number) + (ordinal_ending(number, ordinal) if ordinal.upper() == "TH" else "")
 
     def _named(self, word: str, *, fill: bool) -> str:
-        """Return the name that a word asks for: of a month, a day or a half, or a Roman month."""
+        """Return the name of a month, day, half or Roman month; of an interval not of a day."""
         upper = word.upper()
         if upper in HALVES:
             return self._half(word)
@@ -156,7 +156,7 @@ class _Fields:
         return made.upper() if word.isupper() else made
 
     def _number(self, word: str) -> tuple[int, int]:
-        """Return a part, and the digits that it is filled to."""
+        """Return the number that a word asks for, and its width; refuse an unknown word."""
         match word:
             case "HH" | "HH12":
                 hour = self.hour % 12 if self.hour >= 0 else -(-self.hour % 12)
@@ -198,7 +198,7 @@ class _Fields:
                 return self._of_week(word)
 
     def _of_week(self, word: str) -> tuple[int, int]:
-        """Return the number that a word of weeks and days asks for, and its width."""
+        """Return the number and the width of a word of weeks and days; refuse another word."""
         year, week, day = self.moment.isocalendar()
         of_year = self.moment.timetuple().tm_yday
         match word:
@@ -312,7 +312,7 @@ def _is_separator(letter: str) -> bool:
 
 
 def _read_word(word: str, text: str, place: int, fields: dict[str, Any], *, runs_on: bool) -> int:
-    """Read one field; return the place behind it."""
+    """Read one field into `fields`; return the place behind it, or raise if the text has none."""
     if word in ("FX", "TM", "TZ", "TZH", "TZM", "OF", "Y,YYY", "RM"):
         raise NotSupportedError(f"the word {word!r} of a format")
     if word in HALVES:
@@ -367,7 +367,7 @@ def _nearest(year: int) -> int:
 
 
 def _read_name(word: str, text: str, place: int, fields: dict[str, Any]) -> int:
-    """Return the place behind the name of a month or day; a month is set in `fields`."""
+    """Return the place behind a name of a month (set in `fields`) or a day; raise without one."""
     names = list(calendar.month_name)[1:] if word.startswith("MON") else list(calendar.day_name)
     shown = [name[:3] if word in ("MON", "DY") else name for name in names]
     for number, name in enumerate(shown, 1):

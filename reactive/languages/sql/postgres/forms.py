@@ -192,7 +192,7 @@ def joined_text(value: Any) -> str:
 
 
 def integer(text: str) -> int:
-    """Read an integer, of digits alone."""
+    """Read an integer, of digits alone; raise for other texts."""
     if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", text):
         raise ValueError(f"{text!r} is no integer")
     return int(text)
@@ -203,7 +203,7 @@ WORDS = {"nan": math.nan, "infinity": math.inf, "inf": math.inf}
 
 
 def float_(text: str) -> float:
-    """Read a float."""
+    """Read a float; raise for other texts, and numbers out of range."""
     found = NUMBER.fullmatch(text)
     if found is None:
         return _float_word(text)
@@ -226,7 +226,7 @@ def _float_word(text: str) -> float:
 
 
 def real(value: Any) -> float:
-    """Round a float to four bytes."""
+    """Round a float to four bytes; raise if it overflows or underflows."""
     value = float(value)
     try:
         made: float = struct.unpack("f", struct.pack("f", value))[0]
@@ -243,7 +243,7 @@ def real_of_text(text: str) -> float:
 
 
 def decimal(value: Any, precision: int | None = None, scale: int | None = None) -> Decimal:
-    """Return a value as a numeric, with a scale and at most `precision` digits."""
+    """Return a value as a numeric of a scale; raise if it has more than `precision` digits."""
     made = decimal_of_text(value) if isinstance(value, str) else numeric(value)
     if scale is None or made.is_nan():
         return made
@@ -264,7 +264,7 @@ def decimal_of_real(
 
 
 def decimal_of_text(text: str) -> Decimal:
-    """Read a numeric."""
+    """Read a numeric; raise for other texts, and numbers out of range."""
     found = NUMBER.fullmatch(text)
     if found is None:
         word = _float_word(text)
@@ -286,14 +286,14 @@ def _exponent(value: Decimal) -> int:
 
 
 def integer_of_float(value: float) -> int:
-    """Round a float to a whole number, halves to the even one."""
+    """Round a float to a whole number, halves to the even one; raise for infinity and NaN."""
     if not math.isfinite(value):
         raise OutOfRangeError(f"integer out of range: {value}")
     return round(value)
 
 
 def integer_of_numeric(value: Decimal) -> int:
-    """Round a numeric to a whole number, halves away from zero."""
+    """Round a numeric to a whole number, halves away from zero; raise for infinity and NaN."""
     if not value.is_finite():
         raise OutOfRangeError(f"cannot convert {value} to integer")
     return int(value.quantize(Decimal(1), context=EXACT))
@@ -317,7 +317,7 @@ def uuid(value: Any) -> UUID:
 
 
 def boolean(text: str) -> bool:
-    """Read a boolean: a word, or a beginning of it that says which."""
+    """Read a boolean: a word, or a beginning of one word; raise for other texts."""
     word = text.strip().lower()
     if word in ("1", "0"):
         return word == "1"
@@ -349,7 +349,7 @@ ARRAY = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^{}",\\]|\\.)+)|(\{))\s*', r
 
 
 def array(text: str, item: Any, more: tuple[Any, ...] = ()) -> tuple[Any, ...]:
-    """Read an array, whose elements `item` reads."""
+    """Read an array, whose elements `item` reads; raise for a malformed text."""
     found, end = _array(text.strip(), 0, lambda each: item(each, *more))
     if text.strip()[end:]:
         raise ValueError(f"malformed array literal: {text!r}")
@@ -357,7 +357,7 @@ def array(text: str, item: Any, more: tuple[Any, ...] = ()) -> tuple[Any, ...]:
 
 
 def _array(text: str, place: int, item: Any) -> tuple[tuple[Any, ...], int]:
-    """Return the elements of the array that begins at a place, and the place behind it."""
+    """Return the elements of the array at a place, and the place behind it; raise if malformed."""
     if text[place : place + 1] != "{":
         raise ValueError(f"malformed array literal: {text!r}")
     place, made = place + 1, list[Any]()

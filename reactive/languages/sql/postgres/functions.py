@@ -315,7 +315,7 @@ def _sha(name: str) -> Maker:
 
 
 def _collated(node: Any, scope: Scope) -> TypedValue:
-    """Translate COLLATE "C", which is the order that texts have here."""
+    """Translate COLLATE "C", which is the order that texts have here; refuse other collations."""
     name = node.expression.name
     if name.upper() not in ("C", "POSIX", "UCS_BASIC", "DEFAULT"):
         raise scope.error(
@@ -401,7 +401,7 @@ def _array(node: Any, scope: Scope) -> TypedValue:
 
 
 def same_lengths(array: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return an array of arrays of one length; one without elements if all of them are NULL."""
+    """Return arrays of one length, or none if all are NULL; raise if their lengths differ."""
     if array and all(each is None for each in array):
         return ()
     if len({len(each) if each is not None else 0 for each in array}) > 1:
@@ -410,7 +410,7 @@ def same_lengths(array: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _bracket(node: Any, scope: Scope) -> TypedValue:
-    """Translate `a[1]`, `a[1:2]`: places are from 1 on, none from the end."""
+    """Translate `a[1]`, `a[1:2]`, places from 1 on; refuse values that are no arrays."""
     value = scope.value(node.this)
     if value.type.kind not in ("array", "any", "null"):
         raise scope.error(node, f"postgres has no places in {kind_name(value)}")

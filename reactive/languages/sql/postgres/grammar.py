@@ -116,7 +116,7 @@ def _complement(parser: Any) -> exp.Expr:
 
 
 def _plus(parser: Any) -> exp.Expr | None:
-    """Read the operand of a prefix +, which sqlglot reads past; a literal is a number."""
+    """Read the operand of a prefix + (None without one); keep the + for all but a number."""
     operand: exp.Expr | None = parser._parse_unary()
     if operand is None or (isinstance(operand, exp.Literal) and not operand.is_string):
         return operand

@@ -31,7 +31,7 @@ CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?\s*(am|pm)?", re.
 
 
 def moment(text: str) -> dt.datetime:
-    """Read a timestamp."""
+    """Read a timestamp; raise for other texts."""
     plain = text.strip()
     if plain.lower() == "epoch":
         return dt.datetime(1970, 1, 1)
@@ -61,7 +61,7 @@ def _day(parts: tuple[str, ...], order: str) -> dt.date:
 
 
 def _of_day(text: str) -> dt.timedelta:
-    """Read a time of a day, 24:00 included."""
+    """Read a time of a day, 24:00 included; raise for other texts."""
     found = CLOCK.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is no time")
@@ -89,7 +89,7 @@ def day(text: str) -> dt.date:
 
 
 def time(text: str) -> dt.time:
-    """Read a time; that of a timestamp too."""
+    """Read a time, also that of a timestamp; raise for other texts, and 24:00."""
     plain = text.strip()
     try:
         made = dt.datetime(2000, 1, 1) + _of_day(plain)
@@ -134,7 +134,7 @@ _FIELD = re.compile(
 
 
 def interval(text: str, unit: str = "second") -> dt.timedelta:
-    """Read an interval; a number alone has the unit.
+    """Read an interval; a number alone has the unit. Raise for other texts.
 
     >>> interval("1 day 2 hours"), interval("-1:30")
     (datetime.timedelta(days=1, seconds=7200), datetime.timedelta(days=-1, seconds=81000))
@@ -163,7 +163,7 @@ def interval(text: str, unit: str = "second") -> dt.timedelta:
 def _field_of_interval(
     found: re.Match[str], text: str, unit: str
 ) -> tuple[Decimal, Decimal, Decimal]:
-    """Return the months, days and microseconds that one field says."""
+    """Return the months, days and microseconds of one field; raise for unknown units."""
     none = Decimal(0)
     if found[2] is not None:
         if int(found[3]) > 59 or Decimal(found[4] or 0) >= 61:
@@ -217,7 +217,7 @@ def _iso_interval(text: str) -> dt.timedelta:
 
 
 def span(months: Any, micros: Any, days: Any = None) -> dt.timedelta:
-    """Return the interval of some months, days and microseconds.
+    """Return the interval of some months, days and microseconds; raise if it is out of range.
 
     Without `days`, whole days are taken from the microseconds.
     """

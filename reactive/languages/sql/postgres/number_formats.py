@@ -169,7 +169,7 @@ class NumberFormat:
         """The place of the first 0 before the point."""
         self.zeros_end = 0
         self.sign_after: int | None = None
-        """The number of digits before the point that stand before an S; None behind the point."""
+        """The digits before an S that stands before the point; None for no S, or one behind it."""
         self.names = set[str]()
         for word, _ in words:
             self._take(word)
@@ -268,7 +268,7 @@ class _Writing:
         self._last = self._last_shown() if form.is_bare and form.has_point else None
 
     def _last_shown(self) -> int | None:
-        """Return the place of the last letter that FM leaves."""
+        """Return the place of the last letter that FM leaves; None without a point."""
         point = self._number.find(".")
         if point < 0:
             return None
@@ -368,7 +368,7 @@ class _Writing:
         return ""
 
     def _other(self, word: str, written: str) -> str:
-        """Return the text for a word that is no place of a digit."""
+        """Return the text for a word that is no place of a digit; TH of no number raises."""
         blank = "" if self._is_bare else " "
         match word:
             case "," | "G":

@@ -18,7 +18,7 @@ _SCALE_OF_SHIFTED = 16
 
 
 def number_read(text: str, form: str) -> Decimal | None:
-    """Read the digits that a format finds in a text (TO_NUMBER); None of an empty format.
+    """Read the digits of a text by a format (TO_NUMBER); None of no format; RN and EEEE raise.
 
     >>> number_read("$1,234.5-", "L9,999.9S"), number_read("<12>", "99PR"), number_read("34", "9V9")
     (Decimal('-1234.5'), Decimal('-12'), Decimal('3.4000000000000000'))
@@ -41,7 +41,7 @@ class _ReadDigits:
         self._sign_leads = self._is_signed and form.sign_after is not None
 
     def number(self) -> Decimal:
-        """Read the text by the words of the format."""
+        """Read the text by the words of the format; raise without digits, or for too many."""
         for word, written in self._form.words:
             if self._place >= len(self._text):
                 break

@@ -21,21 +21,21 @@ class NotSupportedError(ValueError):
 
 
 def int2(value: int) -> int:
-    """Return the value as a smallint."""
+    """Return the value, or raise if it is not in the range of a smallint."""
     if -32768 <= value <= 32767:
         return value
     raise OutOfRangeError(f"smallint out of range: {value}")
 
 
 def int4(value: int) -> int:
-    """Return the value as an integer."""
+    """Return the value, or raise if it is not in the range of an integer."""
     if -2147483648 <= value <= 2147483647:
         return value
     raise OutOfRangeError(f"integer out of range: {value}")
 
 
 def int8(value: int) -> int:
-    """Return the value as a bigint."""
+    """Return the value, or raise if it is not in the range of a bigint."""
     if -9223372036854775808 <= value <= 9223372036854775807:
         return value
     raise OutOfRangeError(f"bigint out of range: {value}")
@@ -78,7 +78,7 @@ def difference(a: float, b: float) -> float:
 
 
 def product(a: float, b: float) -> float:
-    """Multiply floats."""
+    """Multiply floats; raise if the product overflows or underflows."""
     a, b = float(a), float(b)
     made = a * b
     if made == 0.0 and a and b:
@@ -100,7 +100,7 @@ def quotient(a: float, b: float) -> float:
 
 
 def power(base: float, exponent: float) -> float:
-    """Return a power of floats."""
+    """Return a power of floats; raise if it is undefined, complex or out of range."""
     if base == 0 and exponent < 0:
         raise ValueError("zero raised to a negative power is undefined")
     if base < 0 and math.isfinite(exponent) and exponent != math.floor(exponent):
@@ -115,7 +115,7 @@ def power(base: float, exponent: float) -> float:
 
 
 def root(value: float) -> float:
-    """Return the square root of a float (SQRT)."""
+    """Return the square root of a float (SQRT); raise for a negative one."""
     if value < 0:
         raise ValueError("cannot take square root of a negative number")
     return math.sqrt(value)
@@ -127,7 +127,7 @@ def cube_root(value: float) -> float:
 
 
 def exponential(value: float) -> float:
-    """Return a power of e (EXP of a float)."""
+    """Return a power of e (EXP of a float); raise if it overflows or underflows."""
     try:
         made = math.exp(value)
     except OverflowError:
@@ -138,14 +138,14 @@ def exponential(value: float) -> float:
 
 
 def logarithm(value: float) -> float:
-    """Return the natural logarithm of a float (LN)."""
+    """Return the natural logarithm of a float (LN); raise for 0 and less."""
     if value <= 0:
         raise ValueError("cannot take logarithm of zero or a negative number")
     return math.log(value)
 
 
 def logarithm_10(value: float) -> float:
-    """Return the common logarithm of a float (LOG)."""
+    """Return the common logarithm of a float (LOG); raise for 0 and less."""
     if value <= 0:
         raise ValueError("cannot take logarithm of zero or a negative number")
     return math.log10(value)

@@ -82,7 +82,7 @@ def numeric_product(a: Any, b: Any) -> Decimal:
 
 
 def numeric_quotient(a: Any, b: Any) -> Decimal:
-    """Divide, with the scale that Postgres chooses.
+    """Divide, with the scale that Postgres chooses; a zero divisor raises.
 
     >>> numeric_quotient(1, 3), numeric_quotient(Decimal("10.00"), 4)
     (Decimal('0.33333333333333333333'), Decimal('2.5000000000000000'))
@@ -121,7 +121,7 @@ def _scale_of_quotient(a: Decimal, b: Decimal) -> int:
 
 
 def numeric_remainder(a: Any, b: Any) -> Decimal:
-    """Return the rest of a division, with the sign of the dividend."""
+    """Return the rest of a division, with the sign of the dividend; a zero divisor raises."""
     a, b = Decimal(a), Decimal(b)
     if a.is_nan() or b.is_nan():
         return Decimal("NaN")
@@ -137,7 +137,7 @@ def numeric_remainder(a: Any, b: Any) -> Decimal:
 
 
 def numeric_floor_quotient(a: Any, b: Any) -> Decimal:
-    """Divide numerics, without the fraction of the quotient (DIV)."""
+    """Divide numerics, without the fraction of the quotient (DIV); a zero divisor raises."""
     a, b = Decimal(a), Decimal(b)
     if a.is_nan() or b.is_nan():
         return Decimal("NaN")
@@ -205,7 +205,7 @@ def numeric_sign(value: Decimal) -> Decimal:
 
 
 def minimal_scale(value: Decimal) -> int | None:
-    """Return the number of digits behind the point that are needed (MIN_SCALE)."""
+    """Return the digits needed behind the point (MIN_SCALE); None of infinity and NaN."""
     return scale_of(value.normalize(EXACT)) if value.is_finite() else None
 
 
@@ -224,7 +224,7 @@ def _limited(scale: int, *least: int) -> int:
 
 
 def numeric_root(value: Any) -> Decimal:
-    """Return the square root of a numeric (SQRT)."""
+    """Return the square root of a numeric (SQRT); raise for a negative one."""
     value = Decimal(value)
     if value.is_nan() or value == Decimal("Infinity"):
         return value  # type: ignore[no-any-return]
@@ -245,7 +245,7 @@ def _context(value: Decimal, scale: int) -> Context:
 
 
 def numeric_exp(value: Any) -> Decimal:
-    """Return a power of e (EXP of a numeric)."""
+    """Return a power of e (EXP of a numeric); raise if it overflows."""
     value = Decimal(value)
     if not value.is_finite():
         return Decimal(0) if value == Decimal("-Infinity") else value
@@ -267,7 +267,7 @@ def numeric_logarithm(value: Any) -> Decimal:
 
 
 def numeric_logarithm_of(base: Any, value: Any) -> Decimal:
-    """Return the logarithm of a numeric to a base (LOG)."""
+    """Return the logarithm of a numeric to a base (LOG); a base of 1 raises."""
     base, value = Decimal(base), Decimal(value)
     if base.is_nan() or value.is_nan():
         return Decimal("NaN")
@@ -304,7 +304,7 @@ def _weight_of_logarithm(value: Decimal) -> int:
 
 
 def numeric_power(base: Any, exponent: Any) -> Decimal:
-    """Return a power of numerics."""
+    """Return a power of numerics; raise if it is undefined, complex or out of range."""
     base, exponent = Decimal(base), Decimal(exponent)
     if not base.is_finite() or not exponent.is_finite():
         return _special_power(base, exponent)
@@ -336,14 +336,14 @@ def _special_power(base: Decimal, exponent: Decimal) -> Decimal:
 
 
 def factorial(value: int) -> Decimal:
-    """Return the product of all numbers up to it."""
+    """Return the product of all numbers up to `value`; raise if it overflows."""
     if value > 32177:
         raise OutOfRangeError("value overflows numeric format")
     return Decimal(math.factorial(value))
 
 
 def bucket(value: Any, low: Any, high: Any, count: int) -> int:
-    """Return which of `count` equal parts of a range a value is in (WIDTH_BUCKET)."""
+    """Return which of `count` equal parts of a range a value is in; raise for no such range."""
     if count <= 0:
         raise ValueError("count must be greater than zero")
     if value != value or low != low or high != high:
@@ -387,7 +387,7 @@ def mean(total: Any, count: int) -> Decimal:
 
 
 def mean_of_different(values: Any) -> Decimal | None:
-    """Return the mean of the different values."""
+    """Return the mean of the different values; None of nothing."""
     found = set(values)
     return mean(sum(found), len(found)) if found else None
 
@@ -405,7 +405,7 @@ def variance(count: int, total: Any, squares: Any, less: int) -> Decimal | None:
 
 
 def deviation(count: int, total: Any, squares: Any, less: int) -> Decimal | None:
-    """Return the root of the variance, with the digits of that.
+    """Return the root of the variance, with the digits of that; None if there is no variance.
 
     >>> deviation(3, 6, 14, 1)
     Decimal('1.00000000000000000000')

@@ -152,7 +152,7 @@ def positive(node: Any, scope: Scope) -> TypedValue:
 def apply_to_operands(
     symbol: str, left: TypedValue, right: TypedValue, node: Any, scope: Scope
 ) -> TypedValue:
-    """Return the value of an operator of two sides."""
+    """Return the value of an operator of two sides; refuse types that do not have it."""
     if "null" in (left.type.kind, right.type.kind):  # the type of the other is not known
         return NULL_VALUE
     of_zones = zones.shift_instants(symbol, left, right, node, scope, apply)
@@ -247,7 +247,7 @@ def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> TypedValue:
 
 
 def _joined_arrays(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
-    """Return an array and another, or an element; NULL beside it is no array, or an element."""
+    """Return an array and another, or an element; refuse types that have none in common."""
     kinds = [
         side.type if side.type.kind in ("array", "null") else SqlType("array", items=(side.type,))
         for side in (left, right)

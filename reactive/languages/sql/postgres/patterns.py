@@ -119,7 +119,7 @@ def _escaped(letter: str) -> str:
 
 
 def similar_part(text: str, pattern: str, escape: str = "\\") -> str | None:
-    """Return the part of a text between two escaped quotes (SUBSTRING ... SIMILAR).
+    """Return the part of a text between two escaped quotes (SIMILAR); None if it does not match.
 
     >>> similar_part("foobar", '%#"o_b#"%', "#")
     'oob'
@@ -151,7 +151,7 @@ def has_folded_match(text: str, pattern: str) -> bool:
 
 
 def first_part(text: str, pattern: str) -> str | None:
-    """Return the first brackets of the first match, or all of it (SUBSTRING of a pattern)."""
+    """Return the first brackets of the first match, or all of it; None if there is no match."""
     made = _expression(pattern, "").finder(text)
     found = next(_matches(made, text), None)
     if found is None:
@@ -160,7 +160,7 @@ def first_part(text: str, pattern: str) -> str | None:
 
 
 def groups(text: str, pattern: str, options: str = "") -> tuple[str | None, ...] | None:
-    """Return the brackets of the first match (REGEXP_MATCH)."""
+    """Return the brackets of the first match (REGEXP_MATCH), or all of it; None without a match."""
     if "g" in options:
         raise ValueError('regexp_match() does not take the option "g"')
     made = _expression(pattern, options).finder(text)
@@ -209,14 +209,14 @@ def split(text: str, pattern: str, options: str = "") -> tuple[str, ...]:
 
 
 def count(text: str, pattern: str, start: int = 1, options: str = "") -> int:
-    """Count the matches (REGEXP_COUNT)."""
+    """Count the matches from letter `start` on, from 1 (REGEXP_COUNT); raise below 1."""
     if start < 1:
         raise ValueError("the start has to be positive")
     return sum(1 for _ in _matches(_expression(pattern, options).finder(text), text, start - 1))
 
 
 def part(text: str, pattern: str, start: int = 1, number: int = 1) -> str | None:
-    """Return a match by its number (REGEXP_SUBSTR)."""
+    """Return a match by its number (REGEXP_SUBSTR); None if there are fewer."""
     found = _nth(text, pattern, start, number)
     return None if found is None else found[0]
 
@@ -228,7 +228,7 @@ def place(text: str, pattern: str, start: int = 1, number: int = 1) -> int:
 
 
 def _nth(text: str, pattern: str, start: int, number: int) -> re.Match[str] | None:
-    """Return match `number` from letter `start` on, both from 1; None if there are fewer."""
+    """Return match `number` from letter `start` on, both from 1 (less raises); None if fewer."""
     if start < 1 or number < 1:
         raise ValueError("the start and the number have to be positive")
     found = _matches(_expression(pattern, "").finder(text), text, start - 1)
@@ -236,7 +236,7 @@ def _nth(text: str, pattern: str, start: int, number: int) -> re.Match[str] | No
 
 
 def _matches(made: re.Pattern[str], text: str, start: int = 0) -> Iterator[re.Match[str]]:
-    """Yield the longest matches that do not overlap."""
+    """Yield the longest matches that do not overlap; raise where these cannot be found."""
     if not _has_alternatives(made.pattern):
         yield from made.finditer(text, start)
         return
@@ -262,7 +262,7 @@ def _expression(pattern: str, options: str) -> Expression:
 
 @lru_cache(4096)
 def _compiled(pattern: str, options: str) -> re.Pattern[str]:
-    """Compile a pattern of Postgres with the options of a call, or its own `(?i)`."""
+    """Compile a pattern with the options of a call, or its own `(?i)`; raise if it is invalid."""
     embedded = re.match(r"\(\?([a-z]+)\)", pattern)
     if embedded is not None:
         pattern, options = pattern[embedded.end() :], options + embedded[1]
@@ -301,7 +301,7 @@ def _translated(pattern: str, *, lines: bool) -> Iterator[str]:
 
 
 def _end_of_class(pattern: str, place: int) -> int:
-    """Return the place behind the bracket that closes a class."""
+    """Return the place behind the bracket that closes a class; raise if none does."""
     end = place + 1
     end += pattern[end : end + 1] == "^"
     end += pattern[end : end + 1] == "]"
@@ -316,7 +316,7 @@ def _end_of_class(pattern: str, place: int) -> int:
 
 
 def _class(text: str) -> str:
-    """Return a class of letters, with the named ones as Python has them."""
+    """Return a class of letters, with named ones as Python has them; raise for unknown names."""
     names = re.findall(r"\[:(\w+):\]", text)
     for name in names:
         if name not in CLASSES:

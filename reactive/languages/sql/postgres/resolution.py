@@ -386,7 +386,7 @@ def _choose_for(symbol: str, node: Any, names: Signature, scope: Scope) -> Signa
 def _as(
     value: TypedValue, given: str, parameter: str, other: TypedValue, node: Any, scope: Scope
 ) -> TypedValue:
-    """Return an operand as a value of the type of its parameter."""
+    """Return an operand as a value of its parameter's type; refuse types that are not supported."""
     if given != UNKNOWN and (given == parameter or parameter.startswith("any")):
         return value
     kind = TYPES.get(parameter) or _stands_for(parameter, other.type)
@@ -404,7 +404,7 @@ def _as(
 
 
 def _stands_for(parameter: str, other: SqlType) -> SqlType | None:
-    """Return the type of a constant whose parameter stands for a type of the other operand's."""
+    """Return the type of a constant for a parameter such as `anyelement`; None for others."""
     if parameter in ("anyarray", "anycompatiblearray"):
         return other if other.kind == "array" else SqlType("array", items=(other,))
     if parameter in ("anycompatible", "anyelement"):

@@ -14,7 +14,7 @@ from reactive.languages.sql.postgres.numbers import NotSupportedError
 
 
 def part(text: Any, start: int, length: int | None = None) -> Any:
-    """Return a part of a text or of bytes (SUBSTRING); places before the first are empty."""
+    """Return SUBSTRING of a text or bytes: places before 1 are empty; a negative length raises."""
     if length is None:
         return text[max(0, start - 1) :]
     if length < 0:
@@ -23,7 +23,7 @@ def part(text: Any, start: int, length: int | None = None) -> Any:
 
 
 def overlaid(text: str, new: str, start: int, length: int | None = None) -> str:
-    """Replace a part of a text (OVERLAY)."""
+    """Replace a part of a text (OVERLAY); raise if it starts before the text."""
     count = len(new) if length is None else length
     if start <= 0:
         raise ValueError("negative substring length not allowed")
@@ -58,7 +58,7 @@ def trimmed_right(text: str, letters: str = " ") -> str:
 
 
 def split_part(text: str, delimiter: str, place: int) -> str:
-    """Return one of the parts between delimiters (SPLIT_PART)."""
+    """Return a part between delimiters (SPLIT_PART), empty beyond the last; part 0 raises."""
     if not place:
         raise ValueError("field position must not be zero")
     found = text.split(delimiter) if delimiter and text else [text]
@@ -114,7 +114,7 @@ def code_of(text: str) -> int:
 
 
 def letter_of(code: int) -> str:
-    """Return the letter of a number (CHR)."""
+    """Return the letter of a number (CHR); raise if there is none."""
     if code <= 0 or 0xD800 <= code <= 0xDFFF or code > 0x10FFFF:
         raise ValueError(f"requested character is not valid: {code}")
     return chr(code)
@@ -169,7 +169,7 @@ def sha(value: bytes, name: str) -> bytes:
 
 
 def encoded(value: bytes, form: str) -> str:
-    """Encode bytes as hex, base64 or escape (ENCODE)."""
+    """Encode bytes as hex, base64 or escape (ENCODE); raise for other forms."""
     match form.lower():
         case "hex":
             return value.hex()
@@ -189,7 +189,7 @@ def _escaped(byte: int) -> str:
 
 
 def decoded(text: str, form: str) -> bytes:
-    """Decode a text of hex, base64 or escape (DECODE)."""
+    """Decode a text of hex, base64 or escape (DECODE); raise for other forms and texts."""
     from reactive.languages.sql.postgres.forms import bytes_
 
     match form.lower():
@@ -237,7 +237,7 @@ MANY_BYTES: Final = frozenset(
 
 
 def text_of_bytes(value: bytes, encoding: str) -> str:
-    """Decode bytes of an encoding (CONVERT_FROM)."""
+    """Decode bytes of an encoding (CONVERT_FROM); raise for other bytes, and for 0."""
     made = value.decode(_codec(encoding))
     if "\0" in made:
         raise ValueError("invalid byte sequence: 0x00")
@@ -266,7 +266,7 @@ def _codec(encoding: str) -> str:
 
 
 def byte_at(value: bytes, place: int) -> int:
-    """Return the byte at a place (GET_BYTE)."""
+    """Return the byte at a place, from 0 on (GET_BYTE); raise if there is none."""
     if not 0 <= place < len(value):
         raise ValueError(f"index {place} out of valid range")
     return value[place]
@@ -495,7 +495,7 @@ def cut(text: str, length: int) -> str:
 
 
 def fitting(text: str, length: int) -> str:
-    """Assign to VARCHAR(n): only blanks may be too many."""
+    """Assign to VARCHAR(n): cut off blanks, and raise if other letters are too many."""
     if len(text) > length and text[length:].strip(" "):
         raise ValueError(f"value too long for type character varying({length})")
     return text[:length]

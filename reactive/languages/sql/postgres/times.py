@@ -205,7 +205,7 @@ def truncated(name: str, of: Any) -> dt.datetime:
 
 
 def truncated_interval(name: str, of: dt.timedelta) -> dt.timedelta:
-    """Truncate an interval (DATE_TRUNC)."""
+    """Truncate an interval (DATE_TRUNC); a week raises."""
     months, days, micros = parts_of(of)
     if name == "week":
         raise ValueError("unit week of an interval is not supported, because months have days")
@@ -242,7 +242,7 @@ def multiple(of: dt.timedelta, factor: Any) -> dt.timedelta:
 
 
 def part(of: dt.timedelta, divisor: Any) -> dt.timedelta:
-    """Divide an interval."""
+    """Divide an interval; zero and NaN raise."""
     divisor = Decimal(str(divisor)) if isinstance(divisor, float) else Decimal(divisor)
     if divisor.is_nan():
         raise OutOfRangeError("interval out of range")
@@ -323,7 +323,7 @@ def _days_of_month(moment: dt.datetime) -> int:
 
 
 def bucket(width: dt.timedelta, of: Any, origin: Any) -> dt.datetime:
-    """Return DATE_BIN: the start of the stride that contains a moment.
+    """Return DATE_BIN: the start of the stride that contains a moment; months raise.
 
     >>> bucket(dt.timedelta(hours=2), dt.datetime(2024, 1, 1, 3, 5), dt.datetime(2001, 1, 1))
     datetime.datetime(2024, 1, 1, 2, 0)
@@ -371,7 +371,7 @@ def date_of(year: int, month: int, day: int) -> dt.date:
 
 
 def time_of(hour: int, minute: int, second: float) -> dt.time:
-    """Return the time of an hour, minute and second (MAKE_TIME)."""
+    """Return the time of an hour, minute and second (MAKE_TIME); raise if there is none."""
     if not 0 <= second < 60:
         raise ValueError(f"time field value out of range: {hour}:{minute}:{second}")
     return dt.time(hour, minute, int(second), round((second - int(second)) * 1_000_000))

@@ -154,7 +154,7 @@ def _parts_of_window(window: Any) -> Iterator[exp.Expr]:
 
 
 def keys_in(group: exp.Expr | None, target: Callable[[exp.Expr], exp.Expr]) -> GroupingKeys | None:
-    """Return the keys of GROUP BY; `target` finds what a number or an alias stands for."""
+    """Return the keys of GROUP BY, None without it; `target` resolves a number or an alias."""
     if group is None:
         return None
     nodes: list[exp.Expr] = []
@@ -260,7 +260,7 @@ def _grouping(
     sets: tuple[frozenset[int], ...] | None,
     place: int,
 ) -> TypedValue:
-    """Return GROUPING: a bit per key, set if the set of the group does not have it."""
+    """Return GROUPING: a bit per key, set if the group's set lacks it; refuse what is no key."""
     exprs = [value.expr for value in values]
     asked = [scope.value(each).expr for each in call.expressions]
     for each, node in zip(asked, call.expressions, strict=True):

@@ -115,7 +115,7 @@ def _apply_order(made: SelectQuery, node: Any) -> SelectQuery:
 
 
 def with_names(node: Any, around: Scope) -> Scope:
-    """Return the scope of a query or statement, with the names of its WITH."""
+    """Return the scope of a query or statement, with the names of its WITH; refuse SEARCH."""
     clause = node.args.get("with_")
     if clause is None:
         return around
@@ -226,7 +226,7 @@ def _common(left: SqlType, right: SqlType, around: Scope) -> SqlType:
 
 
 def _values(node: Any, around: Scope) -> SelectQuery:
-    """Return the rows of VALUES as a query; as literal rows if every cell has a constant value."""
+    """Return VALUES as a query, of literal rows if all cells are constant; refuse other lengths."""
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     if len({len(row) for row in rows}) > 1:
         raise around.error(node, "the rows of VALUES are not equally long")
@@ -245,7 +245,7 @@ def _values(node: Any, around: Scope) -> SelectQuery:
 def _of_columns(
     rows: Sequence[Sequence[TypedValue]], node: Any, around: Scope
 ) -> list[tuple[TypedValue, ...]]:
-    """Return the cells of VALUES, converted to one type per column."""
+    """Return the cells of VALUES, converted to one type per column; refuse columns without one."""
     columns = []
     for column in zip(*rows, strict=True):
         kinds = [cell.type for cell in column if cell.type.kind != "null"]
@@ -416,7 +416,7 @@ class _RecursionStep:
         return inside[0] if inside else None
 
     def following(self, relation: AnyRelation) -> AnyRelation:
-        """Return the rows that follow others."""
+        """Return the rows that follow others; refuse another number of columns."""
         inner = self._around.around()
         known = {self._cte.alias: named_rows(relation.plan, self._schema)}
         inner.environment = inner.environment.with_names(known)

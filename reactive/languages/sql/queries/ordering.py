@@ -49,7 +49,7 @@ def order_of(
 
 
 def position_of(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> int | None:
-    """Return the SELECT column that a number or name denotes; None for another expression."""
+    """Return the SELECT column of a number or name, None for others; refuse a number beyond."""
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
         place = int(node.this)
         if not 1 <= place <= len(columns):
@@ -80,7 +80,7 @@ def sort_key(node: Any, value: TypedValue, scope: Scope) -> plan.SortKey:
 
 
 def limits(node: Any, scope: Scope) -> tuple[int | None, int]:
-    """Return the number of rows, None for all, and the number of rows skipped before them."""
+    """Return how many rows (None: all) and how many before them are skipped; refuse PERCENT."""
     limit, offset = node.args.get("limit"), node.args.get("offset")
     wanted = None
     if isinstance(limit, exp.Fetch):
@@ -102,7 +102,7 @@ def limits(node: Any, scope: Scope) -> tuple[int | None, int]:
 
 
 def _count(node: Any, scope: Scope) -> int | None:
-    """Return a number of rows, which may be computed of parameters; NULL is no limit."""
+    """Return a number of rows, None if it is NULL; refuse one that tables decide."""
     if node is None:
         return 1
     if node.find(exp.Table) is not None:

@@ -142,7 +142,7 @@ def _only(query: SelectQuery, value: TypedValue, scope: Scope) -> tuple[SelectQu
 
 
 def array(node: Any, scope: Scope) -> TypedValue:
-    """Return the values of a query as an array, in its order."""
+    """Return the values of a query as an array, in its order; refuse several columns."""
     correlation, query = _query(node, scope)
     if len(query.values) != 1:
         raise scope.error(node, f"ARRAY of a query with {len(query.values)} columns, not one")
@@ -179,7 +179,7 @@ class RowComparison:
 
 
 def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
-    """Return the condition that an IN, or a comparison with ANY or ALL, is TRUE; or FALSE."""
+    """Return the test that IN, or a comparison with ANY or ALL, is TRUE, or FALSE if `negated`."""
     left, query_node, written, is_all = _parts(node, scope)
     wanted, symbol = not negated, written
     if is_all:
@@ -206,7 +206,7 @@ def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
 def _of_one_type(
     left: tuple[TypedValue, ...], query: SelectQuery, node: Any, scope: Scope
 ) -> tuple[tuple[TypedValue, ...], SelectQuery]:
-    """Return both sides as they are compared, column by column."""
+    """Return both sides as they are compared, column by column; refuse types without a common."""
     pairs = []
     for mine, theirs in zip(left, query.values, strict=True):
         check_alike(node, scope, mine, theirs)
@@ -491,7 +491,7 @@ class SelectQuery:
         return named_rows(*self.rows(names), views)
 
     def scope_values(self) -> tuple[TypedValue, ...] | None:
-        """Return the columns of rows that are put together already."""
+        """Return the columns of rows that are put together already, else None."""
         schema = self.scope.schema
         return None if schema is None else schema.values(Parameter(0))
 

@@ -295,7 +295,7 @@ def _on(
 def _distinct(
     query: SelectQuery, order: list[tuple[Any, TypedValue]]
 ) -> tuple[SelectQuery, list[tuple[Any, TypedValue]]]:
-    """Keep one copy of each row; ORDER BY may use its columns only."""
+    """Keep one copy of each row; refuse an ORDER BY that is no column of them."""
     node, schema = select_values(query.node, query.scope, query.names, query.values)
     made = query_of_rows(plan.Distinct(node), schema, query.scope.around())
     moved = []

@@ -132,7 +132,7 @@ def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
 
 
 def _with_joins(rows: PlannedRows, node: Any, around: Scope) -> PlannedRows:
-    """Return the joins that an item in parentheses has inside."""
+    """Return the joins that an item in parentheses has inside; refuse PIVOT and samples."""
     for join in node.args.get("joins") or ():
         rows = _join_item(rows, join, around)
     for unsupported in ("pivots", "sample", "ordinality"):
@@ -264,7 +264,7 @@ def _half(left: PlannedRows, right: PlannedRows, join: Any, around: Scope) -> Pl
 def _shared_columns(
     left: PlannedRows, right: PlannedRows, join: Any, around: Scope
 ) -> tuple[list[Expr], list[tuple[str, TypedValue, TypedValue]]]:
-    """Return the equations of USING or NATURAL, and the columns that they make one."""
+    """Return the equations of USING or NATURAL, and their columns; refuse an absent one."""
     names = [column.name for column in join.args.get("using") or ()]
     if (join.method or "").upper() == "NATURAL":
         theirs = {name.casefold() for _, name, _ in right.columns()}
@@ -382,7 +382,7 @@ def _unnest_item(
 
 
 def _array_of_call(call: Any, item: Any, scope: Scope) -> TypedValue:
-    """Return the array of a call in FROM; a series is no longer than a LIMIT asks for."""
+    """Return the array of a call in FROM, cut to a LIMIT; refuse a series with step 0."""
     if not isinstance(call, exp.GenerateSeries) or scope.dialect.name != "duckdb":
         return scope.value(call)
     step = call.args.get("step")

@@ -41,7 +41,7 @@ def has_zone(text: str) -> bool:
 
 
 def read(text: str, zone: str) -> dt.datetime:
-    """Return the instant that a text says; one without a zone is in `zone`.
+    """Return the instant of a text, in `zone` if it names none; raise for other texts.
 
     >>> read("2022-10-01 12:00:00-08:00", "UTC").isoformat()
     '2022-10-01T20:00:00+00:00'
@@ -326,7 +326,7 @@ def posix(name: str) -> str:
 
 
 def offset_of(span: dt.timedelta) -> str:
-    """Return the name of the zone that is ahead of UTC by an interval, as `posix` reads it.
+    """Return the name, for `posix`, of the zone ahead of UTC by an interval; a day or more raises.
 
     >>> offset_of(dt.timedelta(hours=5, minutes=30))
     '-05:30:00'

@@ -111,7 +111,7 @@ def to_float(value: Any) -> float:
 
 
 def to_decimal(value: Any, precision: int | None, scale: int | None) -> Decimal:
-    """Return a number with `scale` digits after the point, halves rounded away from zero.
+    """Return a number with `scale` digits after the point; raise for too many digits before it.
 
     >>> to_decimal("1.005", 8, 2), to_decimal(2.5, None, None)
     (Decimal('1.01'), Decimal('2.5'))
@@ -129,7 +129,7 @@ def to_decimal(value: Any, precision: int | None, scale: int | None) -> Decimal:
 
 
 def to_uuid(value: Any) -> UUID:
-    """Return a UUID of its text, with hyphens anywhere or nowhere, and perhaps in braces.
+    """Return a UUID of its text, with hyphens anywhere, perhaps in braces; raise for other texts.
 
     >>> str(to_uuid("{A0EEBC999C0B-4EF8BB6D6BB9BD380A11}"))
     'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'
@@ -326,7 +326,7 @@ class ListOfText:
 
 
 def items_of_text(text: str) -> list[str | None]:
-    """Return the texts of the items of a list.
+    """Return the texts of the items of a list, None for NULL; raise for other texts.
 
     >>> items_of_text("[a, 'b c', NULL, [1, 2]]"), items_of_text("[]")
     (['a', 'b c', None, '[1, 2]'], [])
@@ -345,7 +345,7 @@ def items_of_text(text: str) -> list[str | None]:
 
 
 def _next_item(text: str, place: int) -> tuple[str | None, int]:
-    """Read an item; the place is behind the comma that ends it."""
+    """Return an item, None for NULL, and the place behind its comma; raise if it does not end."""
     letters, depth, quote, was_quoted = list[str](), 0, "", False
     while place < len(text):
         letter = text[place]
@@ -399,7 +399,7 @@ def _interval_text(value: dt.timedelta) -> str:
 
 
 def to_boolean(value: Any) -> bool:
-    """Return the boolean of a text; of a number True unless it is zero."""
+    """Return the boolean of a text, or raise; of a number True unless it is zero."""
     if isinstance(value, str):
         folded = value.lower()
         if folded in TRUE:
@@ -424,7 +424,7 @@ def to_interval(value: Any) -> dt.timedelta:
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return the bytes of a text of ASCII letters, where `\\xFF` is a byte.
+    """Return the bytes of a text of ASCII letters, where `\\xFF` is a byte; raise for other texts.
 
     >>> to_bytes("a\\\\xFF")
     b'a\\xff'

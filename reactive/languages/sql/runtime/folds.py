@@ -40,7 +40,7 @@ def variance(count: int, total: Any, squares: Any, less: int) -> float | None:
 
 
 def deviation(count: int, total: Any, squares: Any, less: int) -> float | None:
-    """Return the root of the variance."""
+    """Return the root of the variance; None if there is none."""
     found = variance(count, total, squares, less)
     return None if found is None else math.sqrt(max(found, 0.0)) if found == found else found
 
@@ -50,7 +50,7 @@ def _over(number: Any, count: int) -> Any:
 
 
 def covariance(count: int, x: Any, y: Any, products: Any, less: int) -> float | None:
-    """Return the covariance; `less` is 1 for a sample."""
+    """Return the covariance, `less` 1 for a sample; None of too few rows."""
     if count <= less:
         return None
     return float((products - _over(x * y, count)) / (count - less))
@@ -157,7 +157,7 @@ def microseconds_of(value: date | time) -> int:
 
 
 def moment_of_mean(total: int, count: int) -> datetime | None:
-    """Return the moment that a sum of microseconds is the mean of, cut towards 1970."""
+    """Return the mean moment of summed microseconds, cut towards 1970; None of none."""
     if not count:
         return None
     mean = total // count if total >= 0 else -(-total // count)
@@ -165,13 +165,13 @@ def moment_of_mean(total: int, count: int) -> datetime | None:
 
 
 def instant_of_mean(total: int, count: int) -> datetime | None:
-    """Return the instant that a sum of microseconds is the mean of."""
+    """Return the mean instant of summed microseconds; None of none."""
     found = moment_of_mean(total, count)
     return None if found is None else found.replace(tzinfo=UTC)
 
 
 def time_of_mean(total: int, count: int) -> time | None:
-    """Return the time of day that a sum of microseconds is the mean of."""
+    """Return the mean time of day of summed microseconds; None of none."""
     found = moment_of_mean(total, count)
     return None if found is None else found.time()
 
@@ -215,7 +215,7 @@ def product(values: Iterable[Any]) -> float | None:
 
 
 def geometric_mean(values: Iterable[Any]) -> float | None:
-    """Return the root of the product."""
+    """Return the geometric mean; None of nothing."""
     found = [math.log(value) for value in values]
     return math.exp(math.fsum(found) / len(found)) if found else None
 
@@ -237,7 +237,7 @@ def entropy(values: Iterable[Any]) -> float:
 
 
 def skewness(values: Iterable[Any]) -> float | None:
-    """Return the skewness of a sample."""
+    """Return the skewness of a sample; None of less than 3 values, NaN if all are equal."""
     found = [float(value) for value in values]
     n = len(found)
     if n < 3:
@@ -250,7 +250,7 @@ def skewness(values: Iterable[Any]) -> float | None:
 
 
 def kurtosis(values: Iterable[Any]) -> float | None:
-    """Return the excess kurtosis of a sample."""
+    """Return the excess kurtosis of a sample; None of less than 4 values, or if all are equal."""
     found = [float(value) for value in values]
     n = len(found)
     if n < 4:

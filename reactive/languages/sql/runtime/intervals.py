@@ -150,7 +150,7 @@ def unit_named(name: str) -> str:
 
 @lru_cache(1024)
 def interval(amount: float, unit: str) -> dt.timedelta:
-    """Return an interval of a number of units of time.
+    """Return an interval of a number of units of time; an unknown unit raises.
 
     >>> interval(2, "days"), interval(1, "year").days, parts_of(interval(36, "hours"))
     (datetime.timedelta(days=2), 360, (0, 0, 129600000000))
@@ -170,7 +170,7 @@ def of_clock(time: dt.timedelta) -> dt.timedelta:
 
 
 def interval_of_text(text: str) -> dt.timedelta:
-    """Return an interval written out.
+    """Return an interval written out; raise for other texts.
 
     >>> interval_of_text("1 day 2 hours"), interval_of_text("01:30")
     (datetime.timedelta(days=1, seconds=7200), datetime.timedelta(seconds=5400))

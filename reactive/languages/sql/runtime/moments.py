@@ -39,7 +39,7 @@ def to_date(value: Any) -> dt.date:
 
 
 def to_timestamp(value: Any) -> dt.datetime:
-    """Return the beginning of a day, or what a text says.
+    """Return the beginning of a day, or the moment of a text; raise for other texts.
 
     >>> to_timestamp("2024-2-3 4:05"), to_timestamp("2024/02/03T24:00:00")
     (datetime.datetime(2024, 2, 3, 4, 5), datetime.datetime(2024, 2, 4, 0, 0))
@@ -57,7 +57,7 @@ def to_timestamp(value: Any) -> dt.datetime:
 
 
 def to_time(value: Any) -> dt.time:
-    """Return the time of a timestamp or of a text.
+    """Return the time of a timestamp or of a text; raise for other texts, and 24:00.
 
     >>> to_time("1:5"), to_time("2024-02-03 04:05:06.7"), to_time("2024-02-03")
     (datetime.time(1, 5), datetime.time(4, 5, 6, 700000), datetime.time(0, 0))
@@ -89,7 +89,7 @@ def _in_known_years(text: str) -> str:
 
 
 def _day(text: str) -> tuple[dt.date, str]:
-    """Return the day that a text begins with, and what follows it."""
+    """Return the day that a text begins with, and what follows it; raise without one."""
     if text.lower() == "epoch":
         return EPOCH.date(), ""
     found = _DAY.match(text)
@@ -105,7 +105,7 @@ def _day(text: str) -> tuple[dt.date, str]:
 
 
 def _clock(text: str, rest: str) -> dt.timedelta:
-    """Return the time since midnight that a text has behind its day."""
+    """Return the time since midnight that a text has behind its day; raise without one."""
     begins = re.match(r"T|\s+", rest)
     found = begins and _CLOCK.match(rest, begins.end())
     if not found:

@@ -276,7 +276,7 @@ MOST_FACTORS = 33
 
 
 def factorial(value: int) -> int:
-    """Return the product of all numbers up to one."""
+    """Return the product of all numbers up to `value`; raise beyond HUGEINT."""
     if value > MOST_FACTORS:
         raise ValueError(f"the factorial of {value} is out of the range of HUGEINT")
     return math.factorial(value)

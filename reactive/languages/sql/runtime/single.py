@@ -12,7 +12,7 @@ class CardinalityError(ValueError):
 
 
 def only_of(values: Iterable[Any]) -> Any:
-    """Return the only value, or None.
+    """Return the only value, None of none; raise `CardinalityError` for several.
 
     >>> from reactive.languages.sql.runtime.single import only_of
     >>> only_of([7]), only_of([])

@@ -47,7 +47,7 @@ def part(text: str, start: int, length: int | None = None) -> str:
 
 
 def standard_part(text: str, start: int, length: int | None = None) -> str:
-    """Return a part as PostgreSQL's SUBSTRING does: places before the first are empty."""
+    """Return SUBSTRING of PostgreSQL: places before 1 are empty; a negative length raises."""
     if length is None:
         return text[max(0, start - 1) :]
     if length < 0:
@@ -116,7 +116,7 @@ def is_match(text: str, pattern: str, options: str = "") -> bool:
 
 
 def parts_between_matches(text: str, pattern: str) -> tuple[str, ...]:
-    """Return the parts of a text between matches of an expression; letters if it is empty.
+    """Return the parts between matches, letters for no pattern; raise for an empty match.
 
     >>> parts_between_matches("a1b22c", "[0-9]+")
     ('a', 'b', 'c')

@@ -70,7 +70,7 @@ def at_time(day: dt.date, time: dt.time) -> dt.datetime:
 
 
 def time_of_parts(hour: int, minute: int, second: float) -> dt.time:
-    """Return a time of a day."""
+    """Return a time of a day; raise if there is none."""
     if not 0 <= second < 60:
         raise ValueError(f"{second} is no second")
     whole, micros = divmod(round(second * 1_000_000), 1_000_000)
@@ -128,7 +128,7 @@ def as_date(moment: Moment) -> dt.date:
 
 
 def extracted(unit: str, of: Any) -> Any:
-    """Return a part of a date, timestamp, time or interval.
+    """Return a part of a date, timestamp, time or interval; raise for an unknown part.
 
     >>> extracted("quarter", dt.date(2024, 5, 1)), extracted("dow", dt.date(2024, 5, 5))
     (2, 0)
@@ -250,7 +250,7 @@ def truncated_interval(unit: str, of: dt.timedelta) -> dt.timedelta:
 
 
 def truncated(unit: str, of: Moment) -> dt.datetime:
-    """Return the start of the hour, day, month, ... that contains a moment.
+    """Return the start of the hour, day, ... of a moment; raise for an unknown unit.
 
     >>> truncated("quarter", dt.date(2024, 5, 7))
     datetime.datetime(2024, 4, 1, 0, 0)
@@ -300,7 +300,7 @@ def last_day(of: Moment) -> dt.date:
 
 
 def bucket(width: dt.timedelta, of: Moment) -> Moment:
-    """Return the start of the bucket of a width that contains a moment.
+    """Return the start of the bucket of a width with a moment; raise for no width, or a mixed one.
 
     Buckets are counted from Monday, 2000-01-03, or from the month 2000-01.
 
@@ -363,7 +363,7 @@ def epoch_microseconds(of: Moment) -> int:
 
 
 def epoch_nanoseconds(of: Moment) -> int:
-    """Return the nanoseconds since 1970; 64 bits cover three centuries."""
+    """Return the nanoseconds since 1970; raise if they exceed 64 bits."""
     made = epoch_microseconds(of) * 1000
     if abs(made) >= 1 << 63:
         raise ValueError(f"{of} is too far from 1970")

@@ -133,7 +133,7 @@ def given(node: Any, scope: Scope, least: int, most: int) -> list[TypedValue]:
 
 
 def absolute(value: Any) -> int | float:
-    """Return ABS; a float for a value that is not an integer."""
+    """Return ABS, a float for no integer; raise for the least integer."""
     if isinstance(value, int):
         if value == runtime.LEAST:
             raise OverflowError("integer overflow")
@@ -307,7 +307,7 @@ def _swapped(function: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def zero_bytes(count: Any) -> bytes:
-    """Return a blob of zeros."""
+    """Return a blob of zeros; raise if it would be too long."""
     size = runtime.integer(count)
     if size > 1_000_000_000:
         raise ValueError("string or blob too big")

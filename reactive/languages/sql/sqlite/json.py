@@ -260,7 +260,7 @@ def extracted_json(value: Any, *paths: Any) -> Any:
 
 
 def json(value: Any) -> str | None:
-    """Return the text without spaces (JSON).
+    """Return the text without spaces (JSON); None of NULL.
 
     >>> json('{"a": [1.0e2, "\\\\u00e9"] }'), json(12)
     ('{"a":[1.0e2,"\\\\u00e9"]}', '12')
@@ -282,13 +282,13 @@ def valid(value: Any) -> int:
 
 
 def type_at(value: Any, path: Any = "$") -> str | None:
-    """Return the kind of the part at a path (JSON_TYPE)."""
+    """Return the kind of the part at a path (JSON_TYPE); None if there is none."""
     found = None if value is None else at(read(value), path)
     return None if found is None else found.kind
 
 
 def length_at(value: Any, path: Any = "$") -> int | None:
-    """Return JSON_ARRAY_LENGTH: 0 for a value that is not an array."""
+    """Return JSON_ARRAY_LENGTH: 0 for a value that is not an array, None for no value."""
     found = None if value is None else at(read(value), path)
     if found is None:
         return None
@@ -327,7 +327,7 @@ def _arrow(value: Any, path: Any) -> Node | None:
 
 
 def part(value: Any, path: Any) -> str | None:
-    """Return the operator `->`: the part as JSON, by a path, a label or an index."""
+    """Return the operator `->`: the part as JSON, by path, label or index; None if absent."""
     found = _arrow(value, path)
     return None if found is None else str(found)
 
@@ -339,7 +339,7 @@ def value_at(value: Any, path: Any) -> Any:
 
 
 def quoted(value: Any) -> str:
-    """Write a value as JSON (JSON_QUOTE).
+    """Write a value as JSON (JSON_QUOTE); raise for a blob.
 
     >>> quoted('say "hé"'), quoted(1.0), quoted(None)
     ('"say \\\\"hé\\\\""', '1.0', 'null')

@@ -97,7 +97,7 @@ class Instant:
         self.zone = (hours * 60 + minutes) * (-1 if found[6] == "-" else 1)
 
     def find_at(self) -> None:
-        """Compute the milliseconds of the parts."""
+        """Compute the milliseconds of the parts, unless they are known; refuse other years."""
         if self.has_at:
             return
         year, month, day = (self.year, self.month, self.day) if self.has_date else (2000, 1, 1)
@@ -128,7 +128,7 @@ class Instant:
         self.is_raw, self.has_time = False, True
 
     def find_date(self) -> None:
-        """Compute the date, unless it is known; an instant with a time only is on 2000-01-01."""
+        """Compute the date, 2000-01-01 of a time only, unless it is known; refuse other years."""
         if self.has_date:
             return
         if not self.has_at:
@@ -320,7 +320,7 @@ def date(value: Any, *modifiers: Any) -> str | None:
 
 
 def time(value: Any, *modifiers: Any) -> str | None:
-    """Return hours, minutes and seconds (TIME)."""
+    """Return hours, minutes and seconds (TIME); None if there is no such instant."""
     made = _instant(value, modifiers)
     if made is None:
         return None
@@ -329,7 +329,7 @@ def time(value: Any, *modifiers: Any) -> str | None:
 
 
 def datetime(value: Any, *modifiers: Any) -> str | None:
-    """Return date and time, with a space between them (DATETIME)."""
+    """Return date and time, with a space between them (DATETIME); None for no instant."""
     made = _instant(value, modifiers)
     if made is None:
         return None
@@ -338,13 +338,13 @@ def datetime(value: Any, *modifiers: Any) -> str | None:
 
 
 def julianday(value: Any, *modifiers: Any) -> float | None:
-    """Return the Julian day, with its fraction (JULIANDAY)."""
+    """Return the Julian day, with its fraction (JULIANDAY); None for no instant."""
     made = _instant(value, modifiers)
     return None if made is None else made.at / 86400000.0
 
 
 def unixepoch(value: Any, *modifiers: Any) -> float | None:
-    """Return the seconds since the beginning of 1970 (UNIXEPOCH)."""
+    """Return the seconds since the beginning of 1970 (UNIXEPOCH); None for no instant."""
     made = _instant(value, modifiers)
     if made is None:
         return None

@@ -473,7 +473,7 @@ def quoted(value: Any) -> str:
 
 
 def like(value: Any, pattern: Any, escape: Any = "") -> bool:
-    """Return True if a text matches a pattern of LIKE; the case of A to Z does not count.
+    """Return True if a text matches a LIKE pattern, A as a; an ESCAPE of several letters raises.
 
     >>> like("ÄB", "äb"), like("ÄB", "Äb"), like("50%", "50!%", "!")
     (False, True, True)

@@ -72,7 +72,7 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
 
 
 def _places(tree: Any, target: ChangedTable, around: Scope) -> list[int]:
-    """Return which columns the values of an INSERT are for."""
+    """Return which columns the values of an INSERT are for; refuse a column named twice."""
     named = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
     if tree.args.get("by_name"):
         if named or not isinstance(tree.expression, exp.Query):
@@ -162,7 +162,7 @@ def _values(
 
 
 def _assign_value(node: Any, value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
-    """Return a value as a column has it; Postgres reads constants before it looks for rows."""
+    """Return a value as a column has it; Postgres refuses a constant that is none."""
     made = convert_for_column(value, kind, scope)
     is_unread = isinstance(value.expr, Constant) and isinstance(made.expr, Call)
     if is_unread and scope.dialect.name == "postgres":
@@ -230,7 +230,7 @@ class _Conflict:
         return sum(map(self._insert, rows))
 
     def _insert(self, row: Any) -> bool:
-        """Insert a row or resolve its conflict; return True if that wrote a row."""
+        """Insert a row or resolve its conflict; True if that wrote a row. Raises as `insert`."""
         key = self._table._keyed.key(row)
         old = self._table.get(key)
         if self._changes_once and self._update is not None and key in self._changed:
@@ -289,7 +289,7 @@ def _check_conflict(conflict: Any, target: ChangedTable, around: Scope) -> None:
 def _conflict_update(
     conflict: Any, target: ChangedTable, around: Scope
 ) -> Callable[[Any, Any], Any]:
-    """Return the function from the existing and the new row to the row of DO UPDATE."""
+    """Return the function from old and new row to DO UPDATE's row; refuse a query in it."""
     mine = target.rows()
     new = ScopeSource(
         "excluded", tuple(zip(target.schema.names, target.schema.values(Parameter(1)), strict=True))
@@ -355,7 +355,7 @@ def delete(tree: Any, around: Scope, db: Any) -> int:
 
 
 def _updated_values(assignments: Sequence[Any], target: ChangedTable, scope: Scope) -> Expr:
-    """Return the values of a row after some assignments, as a tuple."""
+    """Return the values of a row after some assignments; refuse other nodes in SET."""
     values: list[TypedValue] = list(target.schema.values(Parameter(0)))
     for each in assignments:
         if not isinstance(each, exp.EQ) or not isinstance(each.this, exp.Column):

@@ -135,7 +135,7 @@ def _names(tree: Any) -> tuple[str, ...]:
 def _declared_columns(
     tree: Any, around: Scope
 ) -> tuple[BindingSchema, dict[str, Any], tuple[str, ...]]:
-    """Return the columns, their defaults, and the folded names of the key."""
+    """Return the columns, their defaults, and the key's folded names; refuse others."""
     if not isinstance(tree.this, exp.Schema):
         raise around.error(tree, "CREATE TABLE needs columns, or AS and a query")
     _refuse(tree, around)
@@ -219,7 +219,7 @@ def _refuse(tree: Any, around: Scope) -> None:
 
 
 def _column(node: Any, around: Scope) -> tuple[BindingColumn, Any, bool]:
-    """Return a declared column, its default, and whether it is the primary key."""
+    """Return a declared column, its default, and whether it is the key; refuse unknown types."""
     constraints = [each.args.get("kind") for each in node.args.get("constraints") or ()]
     is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
     for each in constraints:
@@ -286,7 +286,7 @@ def _is_materialized(tree: Any) -> bool:
 
 
 def drop(tree: Any, around: Scope, db: Any) -> int:
-    """Drop tables or views."""
+    """Drop tables or views, and return 0; refuse unknown names without IF EXISTS."""
     kind = (tree.args.get("kind") or "").upper()
     if kind not in ("TABLE", "VIEW"):
         raise around.error(tree, f"DROP {kind} is not supported")

@@ -67,7 +67,7 @@ class ChangedTable:
         return rows_of(named_rows(self.table.plan, self.schema), self.alias)
 
     def place(self, name: str, node: Any) -> int:
-        """Return the place of the column that has a name."""
+        """Return the place of the column that has a name; refuse an unknown name."""
         for place, column in enumerate(self.schema.columns):
             if column.name.casefold() == name.casefold():
                 return place
@@ -97,7 +97,7 @@ class ChangedTable:
         return [n for n, (column, v) in enumerate(pairs) if v is None and not column.nullable]
 
     def made(self, values: Sequence[Any]) -> Any:
-        """Return the row with these values."""
+        """Return the row with these values; raise for a NULL, class or length not allowed."""
         for column, value in zip(self.schema.columns, values, strict=True):
             if value is None and not column.nullable:
                 raise TableError(

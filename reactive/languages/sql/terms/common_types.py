@@ -169,7 +169,7 @@ def _beside_text(place: Place, left: SqlType, right: SqlType) -> SqlType | None:
 
 
 def common_of_all(dialect: str, place: Place, kinds: Iterable[SqlType]) -> SqlType | None:
-    """Return the common type of several types, from left to right."""
+    """Return the common type of several types, from left to right; None if there is none."""
     made: SqlType | None = NULL
     for kind in kinds:
         if made is None:

@@ -67,7 +67,7 @@ def too_deep(text: str, node: exp.Expr | None) -> PlanError:
 
 
 def _deepest(text: str) -> int | None:
-    """Return the offset of the bracket that most others are around."""
+    """Return the offset of the bracket that most others are around; None without brackets."""
     depth, most, place = 0, 0, None
     for found in BRACKET.finditer(text):
         depth += 1 if found[0] in "([" else -1 if found[0] in ")]" else 0
@@ -87,13 +87,13 @@ def line_and_column(text: str, start: int) -> tuple[int, int]:
 
 
 def start_of(node: exp.Expr) -> int | None:
-    """Return the offset of the first token of a node."""
+    """Return the offset of the first token of a node; None if it is not known."""
     found = [each.meta["start"] for each in node.walk() if "start" in each.meta]
     return min(found, default=None) if found else _above(node)
 
 
 def _above(node: exp.Expr) -> int | None:
-    """Return the offset of the enclosing node, for a node without tokens of its own."""
+    """Return the offset of the enclosing node, for a node without tokens; None at the top."""
     parent = node.parent
     return None if parent is None else start_of(parent)
 

@@ -170,7 +170,7 @@ class Scope:
                 self._found.clear()
 
     def _read(self, read: Callable[[Any, Scope], T], node: exp.Expr) -> T:
-        """Read a node; the parser takes texts whose nodes have parts missing or of other kinds."""
+        """Read a node; an exception of a node with unexpected parts is raised as a `PlanError`."""
         try:
             return read(node, self)
         except (ReactiveError, RecursionError):
@@ -204,7 +204,7 @@ class Scope:
         return self._text.language.matches(node, self, negated=negated)
 
     def parameter(self, node: exp.Expr) -> TypedValue:
-        """Return the value of `:name`, as it is now."""
+        """Return the present value of `:name` as a constant; refuse a name without one."""
         name = node.name
         if name not in self._text.parameters:
             given = tuple(self._text.parameters)
@@ -302,12 +302,12 @@ class Scope:
         return around.read(value)
 
     def own(self, node: Any) -> TypedValue | None:
-        """Return the value of a column of these sources, or of a name of SELECT."""
+        """Return the value of a column of these sources, or of an alias of SELECT; else None."""
         found = self.of_sources(node)
         return self._alias(node.name) if found is None and is_bare(node) else found
 
     def of_sources(self, node: Any) -> TypedValue | None:
-        """Return the value of a column of these sources, or of a field of one (`home.city`)."""
+        """Return a column of these sources, or a field of one (`home.city`); else None."""
         found = self.column_of_sources(node)
         return self.field_of_sources(node) if found is None else found
 
@@ -337,7 +337,7 @@ class Scope:
         return found
 
     def column_of_sources(self, node: Any) -> TypedValue | None:
-        """Return the value of a column of these sources."""
+        """Return a column of these sources; None if there is none. Refuse an ambiguous name."""
         name, table = node.name, node.table
         if strange_schema(node) is not None:
             return None

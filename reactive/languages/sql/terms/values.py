@@ -318,7 +318,7 @@ class Catalog:
             declared.pop(number, None)
 
     def find(self, name: str) -> NamedPlan | None:
-        """Return the plan of a name; an exact match precedes one that differs in case."""
+        """Return the plan of a name, exact before other case; None if there is none."""
         folded = name.casefold()
         if folded in self.views:
             return self.views[folded]

@@ -82,7 +82,7 @@ def _dollars(text: str, dialect: Dialect, parameters: Container[str]) -> str:
 
 
 def one(text: str, dialect: Dialect, parameters: Container[str] = ()) -> Any:
-    """Return the only statement of a text."""
+    """Return the only statement of a text; refuse none and several."""
     found = parse_statements(text, dialect, parameters)
     if len(found) != 1:
         what = "no statement" if not found else f"{len(found)} statements"
@@ -145,7 +145,7 @@ def _open_quote(text: str) -> int | None:
 
 
 def _offset(text: str, details: dict[str, Any]) -> int | None:
-    """Return the offset of the highlighted token; sqlglot's column is that of its end."""
+    """Return the offset of the highlighted token, whose end sqlglot gives; None without a line."""
     if not details.get("line"):
         return None
     lines = text.split("\n")

@@ -171,7 +171,7 @@ def _of_made(body: Expr) -> Lifted:
 
 
 def _function(of: PartitionedWindow, scope: Scope, arguments: list[Expr]) -> tuple[Asked, SqlType]:
-    """Return the window function and the type of its answers; new arguments are appended."""
+    """Return the window function and its answers' type; append its arguments to `arguments`."""
     node, ignores = of.node.this, False
     while isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         ignores, node = isinstance(node, exp.IgnoreNulls), node.this
