@@ -544,5 +544,6 @@ def reverse_sort_key(key: plan.SortKey) -> plan.SortKey:
 
 
 def _check_nulls(nulls: object) -> None:
+    """Refuse a `nulls=` other than None, "first" and "last"."""
     if nulls is not None and nulls != "first" and nulls != "last":
         raise PlanError(f'nulls={nulls!r} is no place for None\n  write nulls="first" or "last"')

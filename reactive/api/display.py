@@ -121,6 +121,7 @@ def html_of_text(text: str) -> str:
 
 
 def _head(column: DisplayColumn) -> str:
+    """Return the HTML of a column's head: its name, and the type of its values if known."""
     kind = f"<br><small>{_escape_html(column.type)}</small>" if column.type else ""
     return _escape_html(column.name) + kind
 
@@ -179,6 +180,7 @@ def _columns(row: Row, names: list[str] | None) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
+    """Return how a cell shows a value: texts, dates and numbers by `str`, others by `repr`."""
     if isinstance(value, (str, *DATES)) or _is_number(value):
         return str(value)
     return repr(value)

@@ -232,6 +232,7 @@ def _exactly(value: Any) -> tuple[Any, Any]:
 
 
 def _kind(value: Any) -> Any:
+    """Return the type of a value, of its items if it is a tuple; a float counts with its text."""
     if type(value) is tuple:
         return tuple(map(_kind, value))
     return (float, repr(value)) if type(value) is float else type(value)

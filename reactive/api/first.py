@@ -107,6 +107,7 @@ class First(Generic[*Ts]):
 
 
 def _slice(part: slice) -> str:
+    """Return a slice as it is written between brackets."""
     ends = [part.start, part.stop, *([] if part.step is None else [part.step])]
     return ":".join("" if end is None else str(end) for end in ends)
 

@@ -470,6 +470,7 @@ def rows_of_groups(relation: Any, key: Function, query: Callable[[Any], Any] | N
 
 
 def _columns(inside: nesting.InnerRows) -> list[Lifted]:
+    """Return the columns of a pair of key and group: the key, and the group as shown."""
     return [
         Lifted(body, row_names(2), (), 2) for body in (Parameter(0), inside.shown(Parameter(1)))
     ]

@@ -399,6 +399,7 @@ class KeyedRows(Generic[T, K]):
         self._write(lambda key: patches.assign_fields(self._do, key, fields), key)
 
     def _pairs(self) -> list[Pair]:
+        """Return the rows that the caller sees, with their counts."""
         with self._reading():
             return list(self._visible().pairs())
 
@@ -421,10 +422,12 @@ class KeyedRows(Generic[T, K]):
         raise NotImplementedError
 
     def _need_key(self, what: str) -> None:
+        """Refuse `what` if the table has no key."""
         if self.plan.key is None:
             raise TableError(f"{what} of table {self.name!r}, which has no key\n  {_MAKE}")
 
     def _missing(self, key: Any) -> MissingKeyError:
+        """Return the error for a key that no row has."""
         return MissingKeyError(
             f"table {self.name!r} has no row with key {key!r}\n  {self._holds()}", key
         )

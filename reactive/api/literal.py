@@ -172,6 +172,7 @@ class _ErrorOf:
 
 
 def _bare_row(row: tuple[Any, ...]) -> Any:
+    """Return the row without the marks of safe values; of a single binding, the value itself."""
     row = tuple([each.value if each.__class__ is Safe else each for each in row])
     return row[0] if len(row) == 1 else row
 

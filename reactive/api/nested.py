@@ -416,6 +416,7 @@ class UnnestedRelation(Relation[*Ts]):
         return None if made is None else Relation(self._engine, made, self._kept_views())
 
     def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
+        """Return the callable as a function; it reads queries in place of bags if it can."""
         made = super()._named(function, known, role)
         return read_inside(self._engine, made, known, role, self.inside, self.place)
 

@@ -230,6 +230,7 @@ def metrics(engine: Engine) -> Metrics:
 
 
 def _subscriptions(channel: Any) -> list[Subscription[Any]]:
+    """Return the open subscriptions of a channel that still exist."""
     found = [reference() for reference in channel.subscribers]
     return [each for each in found if each is not None and not each.closed]
 

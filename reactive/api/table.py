@@ -306,6 +306,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         return each_row(self, self._rows_of_now)
 
     def _rows_of_now(self) -> Iterable[T]:
+        """Return the rows that the caller sees; raises if rows are not stored."""
         self._check_stored("iteration")
         with self._reading():
             return stored_rows(self._visible())

@@ -92,6 +92,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
     @property
     def _contents(self) -> Any:
+        """Return the leaf's operator, which has the rows; raises if the view is closed."""
         self._check_open()  # a repair may have closed it
         return self._node.operator
 
@@ -517,6 +518,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return str(self._channel)
 
     def _query(self) -> Relation[*Ts]:
+        """Return the relation of the view; raises if the view is closed."""
         self._kept_views()
         return self.relation
 
@@ -566,6 +568,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return self._db_lock.inside()
 
     def _check_open(self) -> None:
+        """Raise `ClosedError` if the view is closed, with the reason."""
         if self.closed:
             why = f": {self._channel.reason}" if self._channel.reason else ""
             raise ClosedError(f"{self._channel} is closed{why}\n  {self._channel.remedy}")

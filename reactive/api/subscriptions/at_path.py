@@ -181,6 +181,7 @@ def at_bag(delta: Delta[Any], path: Path) -> Delta[Any] | None:
 
 
 def _is_meant(row: Row, wanted: Any, key: Callable[[Row], Any] | None) -> bool:
+    """Return True if a part of a path names the row: by a test, a key, or the row itself."""
     if callable(wanted):
         return bool(wanted(row))
     return bool((row if key is None else key(row)) == wanted)

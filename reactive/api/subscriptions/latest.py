@@ -168,6 +168,7 @@ class LatestFeed:
             self._stretches[place - 1].add(delta)
 
     def _look_after(self) -> None:
+        """Remove readers that have ended, and leave their stretches."""
         self._starting = [each for each in self._starting if each in self.readers]
         while self._left:
             self._leave(self._left.popleft())

@@ -227,6 +227,7 @@ def drop_with(holder: object, engine: Engine, node: Node) -> weakref.finalize[..
 
 
 def _drop(engine: weakref.ref[Engine], leaf: int) -> None:
+    """Drop a leaf, if its database still exists."""
     owner = engine()
     if owner is not None:
         owner.drop(leaf)
@@ -489,6 +490,7 @@ class Relay:
             raise
 
     def _done(self, future: Any) -> None:
+        """End the subscription if the executor has cancelled the run."""
         if future.cancelled():
             self._end(RuntimeError("cannot run what was submitted: it was cancelled"))
 

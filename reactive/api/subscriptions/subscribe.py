@@ -74,6 +74,7 @@ def subscribe(
 
 
 def _rows(engine: Engine, source: Node, order: order_by.OrderBy | None) -> Rows:
+    """Return the current rows of a node with their weights, and the sequence of an order."""
     sequence = None if order is None else order.sequence()
     return consolidate(engine.graph.contents(source)), sequence
 

@@ -198,6 +198,7 @@ class CycleRows:
         return f" and {self.names[other]} is not {self.names[place]}"
 
     def _is_without(self, place: int, other: int) -> bool:
+        """Return True if `other` is a later place of the same rows, without the changed pair."""
         is_own = self.occurrences[place].of == self.occurrences[other].of
         return is_own and other > place and not self.is_whole
 
@@ -239,6 +240,7 @@ class CycleRows:
         return self._hoisted.get(reading.text, reading.text)
 
     def _dictionaries(self, readings: Sequence[_CycleReads]) -> list[str]:
+        """Return the texts of the dictionaries that are read; reads from `nothing` come last."""
         ordered = sorted(readings, key=lambda reading: reading.symbol == "nothing")
         return [self._dictionary(reading) for reading in ordered]
 

@@ -169,11 +169,13 @@ class RowPipeline:
         return self._set(expr)
 
     def _set(self, expr: Expr) -> Local:
+        """Add an instruction that sets a new variable to the expression; return the variable."""
         name = f"made_{len(self.instructions) + 1}"
         self.instructions.append(Instruction("set", expr, name))
         return Local(name)
 
     def _each(self, expr: Expr) -> Local:
+        """Add an instruction that loops over a collection; return the variable of its elements."""
         name = f"element_{len(self.instructions) + 1}"
         self.instructions.append(Instruction("each", expr, name))
         return Local(name)

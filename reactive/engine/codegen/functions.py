@@ -303,6 +303,7 @@ def _with_folds(function: Opaque) -> Callable[..., Any] | None:
 
 
 def _folds(function: Lifted) -> bool:
+    """Return True if a callable in the body folds a bag by what has changed in the bag."""
     name_of_opaque = (part.function for part in walk(function.body) if isinstance(part, Apply))
     return any(part.is_part and folds.folds_of(part.function) for part in name_of_opaque)
 

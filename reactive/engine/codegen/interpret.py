@@ -133,6 +133,7 @@ def _read_attempt(of: Read, otherwise: Any) -> Read:
 
 
 def _read_after(outer: Callable[[Any], Any], inner: Read) -> Read:
+    """Return the composition of `outer` and `inner`; of the only binding, `outer` itself."""
     if inner is only_binding:
         return outer
     return lambda row: outer(inner(row))

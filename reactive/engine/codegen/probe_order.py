@@ -147,6 +147,7 @@ def _find_intersection(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> I
 
 
 def _make_trie_probe(step: InputProbe, below: Expr) -> InputProbe:
+    """Return the probe of a trie: the keys of `step`, and `below` as the key below them."""
     place, own, _ = step.key
     return InputProbe((place, own, (below,)), step.exprs)
 

@@ -123,6 +123,7 @@ class Meeting:
         then(emitter, bound.and_found(self.places, self.times))
 
     def _is_read(self, nest: LoopNest) -> bool:
+        """Return True if a later expression reads one of the two rows; else they are counted."""
         exprs = [*nest.after(), *(expr for move in self.later for expr in move.exprs())]
         return any(reads(expr).intersection(self.places) for expr in exprs)
 

@@ -230,6 +230,7 @@ class Chooser:
         return PipelineSource(tuple(chain[::-1]), node)
 
     def _is_link(self, node: plan.Node) -> TypeGuard[Linear]:
+        """Return True if a linear node can be part of the loop of its only reader."""
         is_alone = self.readers[id(node)] < 2 and not self.is_elsewhere(node)
         return isinstance(node, LINEAR) and is_alone and is_read(node)
 
@@ -471,6 +472,7 @@ class _Maker:
         return value if names is None else self._record(value, names)
 
     def _record(self, value: Any, names: tuple[str, ...]) -> Any:
+        """Return a copy of a record with slots in its callables; `value` itself if it has none."""
         old = {name: getattr(value, name) for name in names}
         new = {name: self.made(each) for name, each in old.items()}
         return value if all(map(is_, new.values(), old.values())) else replace(value, **new)
@@ -498,6 +500,7 @@ class _Maker:
         return self.opaques[id(origin)]
 
     def _note(self, function: Opaque, made: Opaque) -> None:
+        """Give a made callable the next place."""
         self.opaques[id(function)] = self.places[self._count] = made
         self._count += 1
 

@@ -178,6 +178,7 @@ def _cost_of_one(side: PhysicalIndex | PartialSums | PairSums) -> Cost:
 
 
 def _finds_one(side: PhysicalIndex | PhysicalKeys) -> bool:
+    """Return True if a look-up in this side finds at most one row, by a unique key."""
     key = unique_key(side.source.of)
     some = all(isinstance(node, plan.Where) for node in side.chain.chain)
     return some and bool(key) and key <= _keys(side)

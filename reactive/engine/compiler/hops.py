@@ -151,6 +151,7 @@ class PairHop:
         return _each(self._both, moves)
 
     def _both(self, old: tuple[Row, Any], new: tuple[Row, Any]) -> Sequence[Move]:
+        """Return the moves from joined rows of `old` to those of `new` with the same partners."""
         olds = self._found(*old)
         return _paired(olds, self._found(*new)) if olds else ()
 
@@ -242,6 +243,7 @@ class MultiwayInput(Looking):
         ]
 
     def _probe(self, step: InputProbe, rows: list[Any]) -> Any:
+        """Return the value to look up for `rows`, as a matching key."""
         values = [value(*rows) for value in self._values[step.key]]
         return match_key(values[0] if len(values) == 1 else tuple(values))
 
@@ -290,6 +292,7 @@ class CyclicInput(MultiwayInput):
 
 
 def _ends(variables: Mapping[Expr, int]) -> tuple[int, int]:
+    """Return the variables at both ends; the first is `NOTHING_BOUND` if there is only one."""
     one, two = (NOTHING_BOUND, *variables.values())[-2:]
     return one, two
 
@@ -340,6 +343,7 @@ def _no_key(row: Row) -> Any:
 
 
 def _look_up(find: Find, key: Any) -> Sequence[Pair]:
+    """Return the rows found by a key, with their weights; none for a key that matches nothing."""
     found = NOTHING if key.__class__ is Mark else find(key, NOTHING)
     return () if found is NOTHING else bucket_pairs(found)
 
@@ -422,6 +426,7 @@ class ByReference:
         self._given = {}
 
     def looked(self) -> int:
+        """Return the number of rows looked at since the last call, and reset it."""
         looked, self._looked = self._looked, 0
         return looked
 

@@ -322,6 +322,7 @@ class OffloadedNodes:
         return self.moved.get(self._of_levels.get(id(node), node), self._begin)
 
     def _is_fed(self, node: plan.Node) -> bool:
+        """Return True if a part can be elsewhere, and one of its inputs has its rows there."""
         part = None if isinstance(node, LINEAR) else self._part(node)
         return part is not None and any(map(self.holds, part.inputs))
 

@@ -391,6 +391,7 @@ class Running:
         )
 
     def _meant(self, node: Physical) -> Physical:
+        """Return the physical node itself; of a scan of another segment, the top of that one."""
         while isinstance(node, Scan) and isinstance(node.source.node, plan.Settled):
             node = self.tops[node.source.node.segment]
         return node

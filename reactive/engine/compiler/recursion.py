@@ -146,6 +146,7 @@ class _Builder:
         self._connect(rule, partners.left, partners.right)
 
     def _partners(self, join: plan.AntiJoin) -> Partners:
+        """Return the two sides of an anti-join: the recursive rows, and the index they look up."""
         left, right = self._sides(join)
         assert isinstance(left, RecursiveIndex) and isinstance(right, IndexBy)
         return Partners((left, right), *match_predicates(join))
@@ -282,6 +283,7 @@ class _Builder:
         return self._all_read([f for part in parts for f in functions(part)])
 
     def _port(self, node: Node) -> int:
+        """Return the number of the port of an input node, which is added if it is new."""
         if node not in self.ports:
             self.ports.append(node)
         return self.ports.index(node)

@@ -418,6 +418,7 @@ class DeliveryQueue(deque[Delivery]):
             self._leave(writer.version)
 
     def _take_back(self, writer: Writer) -> None:
+        """Remove a writer from the waiting ones, unless it is woken already."""
         with self._lock:
             if not writer.is_woken and writer in self._writers:
                 self._writers.remove(writer)

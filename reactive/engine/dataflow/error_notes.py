@@ -100,6 +100,7 @@ def _passes_on(node: Node) -> bool:
 
 
 def _owner(node: Node) -> str:
+    """Return the name of the view that a node belongs to, and how many more there are."""
     names = [str(leaf) for leaf in ([node.leaf] if node.leaf is not None else node.leaves())]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return (names[0] if names else f"{node.graph.making or 'a view'}, being made") + more

@@ -251,6 +251,7 @@ class Graph:
         return known[node]
 
     def _all_of(self, node: Node, inputs: list[Sequence[Any]]) -> Sequence[Any]:
+        """Return all that a node emits for all rows of its inputs, or its stored contents."""
         with self.running(node):
             return as_delta(node.run(*inputs) if node.contents is None else node.contents())
 
@@ -449,5 +450,6 @@ class Graph:
         return self._nodes.get(node.signature) is node
 
     def _next_rank(self) -> int:
+        """Count a created node, and return its rank."""
         self.made += 1
         return self.made

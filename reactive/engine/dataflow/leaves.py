@@ -109,6 +109,7 @@ class ViewRows:
         return changes
 
     def undo(self) -> None:
+        """Undo the last step."""
         integrate(self._weights, negate(self._last))
         self.size -= sum(weight for _, weight in self._last)
         self._last = ()
@@ -212,6 +213,7 @@ class SingleRow:
         return int(self._row is not NOTHING)
 
     def count(self, row: Row) -> int:
+        """Return 1 if it is the row, else 0; raises `TypeError` if it has no hash."""
         hash(row)  # as all views do
         return int(self._row is row or bool(self._row == row))
 
@@ -437,6 +439,7 @@ class BorrowedOrder(BorrowedLeaf):
         self.order = order
 
     def step(self, delta: Pairs) -> Pairs:
+        """Return the delta; a batch, or a delta with moved parts, is consolidated when read."""
         return (
             _NetDelta(delta) if delta.__class__ is UniformDelta or self.order.shows_parts else delta
         )
@@ -523,6 +526,7 @@ class _NetDelta(Sequence[Pair]):
         return self._net()[place]
 
     def _net(self) -> Pairs:
+        """Return the consolidated delta, which is computed once."""
         if self._pairs is None:
             self._pairs = consolidate(self._delta)
         return self._pairs

@@ -201,6 +201,7 @@ class Node:
     # Changes that wait for a flush.
 
     def _arrive(self, *inbox: Sequence[Any]) -> Sequence[Any]:
+        """Keep the deltas of a commit until the commit is finalized; emit nothing."""
         self._arrived = inbox
         return ()
 

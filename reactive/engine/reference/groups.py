@@ -172,6 +172,7 @@ def _find_minimum(values: Iterable[Any]) -> Any:
 
 
 def _find_maximum(values: Iterable[Any]) -> Any:
+    """Return the greatest value, a NaN if there is one; None without values."""
     odd = _nan_of(values)
     return odd if odd is not None else max(values, default=None, key=to_sortable)
 

@@ -229,6 +229,7 @@ class HalfJoin:
         matching.left.move(row, 1)
 
     def _choose(self, row: Row, other: Row) -> None:
+        """Record the partner that a left row has chosen."""
         self._partner[row] = other
         self._chosen_by.setdefault(other, {})[row] = None
 

@@ -204,6 +204,7 @@ class _LookUpKey:
     """The value of an equation, which is looked up."""
 
     def take(self, value: Any, key: list[Any]) -> Any:
+        """Append the value to the key; return an error key unless its equality is plain."""
         key.append(value)
         return None if has_plain_equality(value) else ERROR_KEY
 
@@ -229,6 +230,7 @@ class _OrderedLookUp:
         self._kind: str | None = None
 
     def take(self, value: Any, key: list[Any]) -> Any:
+        """Return an error key if the value has another kind than earlier ones, else None."""
         kind = ORDERED.get(type(value))
         self._kind = self._kind or kind
         return None if kind is not None and kind == self._kind else ERROR_KEY

@@ -200,6 +200,7 @@ class RecursiveRows:
         return found
 
     def _all_again(self) -> list[Any]:
+        """Return the note that all comparisons have read; no row waits any longer."""
         self._waiting.clear()
         return [(id(self), _DECIDING)]
 

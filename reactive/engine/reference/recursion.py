@@ -161,6 +161,7 @@ class _Fixpoint:
 
 
 def _all_grown(bags: list[Bag], changes: list[Bag]) -> list[Bag]:
+    """Add changes to bags in place, and return the bags."""
     for bag, change in zip(bags, changes, strict=True):
         add_change(bag, change)
     return bags
@@ -324,6 +325,7 @@ class _Circuit:
         return self._put(_Component(inner, index))
 
     def _put(self, part: NodeChange) -> NodeChange:
+        """Append a part to the circuit, and return it."""
         self._parts.append(part)
         return part
 

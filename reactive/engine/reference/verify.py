@@ -130,6 +130,7 @@ def _differs(name: str, expected: Bag, found: Bag) -> VerificationError:
 
 
 def _few(rows: Iterable[Row]) -> str:
+    """Return the text of the first `MOST` rows; "none" if there are none."""
     shown = [repr(row) for row, _ in zip(rows, range(MOST + 1), strict=False)]
     return ", ".join(shown[:MOST] + ["..."] * (len(shown) > MOST)) or "none"
 

@@ -207,6 +207,7 @@ def _aggregate_part(node: plan.Aggregate, source: plan.Node, key: Function) -> F
 
 
 def _value(folded: plan.Folded, count: int) -> Callable[[Row], Any]:
+    """Return the function from a row to the value that an aggregate reads; None for counts."""
     if isinstance(folded.accumulator, CountAccumulator):
         return lambda row: None
     return _itself if folded.value is None else spread_bindings(folded.value, count)
@@ -294,6 +295,7 @@ def _keeps(node: plan.Node, side: str) -> bool:
 
 
 def _check_has_key(side: Any) -> None:
+    """Raise `Unmovable` if a side of a join has no key."""
     written, steps = side
     if written is None and not any(step.is_key for step in steps):
         raise Unmovable("it pairs rows without a key")

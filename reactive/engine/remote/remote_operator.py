@@ -227,6 +227,7 @@ class RemoteOperator:
         self._waiting, self._batches, self._barriers = WaitingEntries(), [], []
 
     def _next(self) -> None:
+        """Drop the batch that was applied, and count the number of the next one."""
         self._number += 1
         del self._batches[0], self._barriers[0]
 

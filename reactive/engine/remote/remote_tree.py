@@ -189,6 +189,7 @@ class RemoteTree(Tree):
             self._show(is_shown=False)
 
     def _show(self, *, is_shown: bool) -> None:
+        """Drop all look-ups, and choose whether later ones read the rows that views show."""
         for rows in self._read:
             rows.forget()
             rows.is_shown = is_shown

@@ -148,5 +148,6 @@ def _seconds_of_text(text: str) -> float | None:
 
 
 def _of_number(given: Any) -> float | None:
+    """Return a number as a float; None for a truth value, or any other object."""
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     return float(given) if is_number else None

@@ -414,6 +414,7 @@ class KeyedStore:
         return True
 
     def _keys(self, rows: Sequence[Row]) -> Iterable[Any]:
+        """Return the keys of rows; keys that may be a NaN are checked one by one."""
         keys = list(map(self._call, rows))
         return keys if SURE.issuperset(map(type, keys)) else map(self.key, rows)
 

@@ -336,6 +336,7 @@ class BagStore:
         self.size = sum(count for _, count in self.pairs())
 
     def count(self, row: Row) -> int:
+        """Return the number of copies of a row; 0 if it is not held."""
         kept = self.held.get(row, NONE) if self.field is None else self._find_entry(row)
         return kept.count if kept.__class__ is Copies else 1
 

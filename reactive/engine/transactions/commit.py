@@ -272,6 +272,7 @@ class Commit:
             graph.moved = None
 
     def _drain(self) -> None:
+        """Drop the leaves whose views were collected since."""
         if self._engine.dropped:
             self._engine.drain()
 

@@ -417,6 +417,7 @@ class Engine:
                 db_lock.lock.release()
 
     def drain(self) -> None:
+        """Drop the leaves that are queued to be dropped."""
         while self.dropped:
             self.graph.drop_leaf(self.dropped.popleft())
 

@@ -393,6 +393,7 @@ class _Moves:
         return self._found
 
     def _find(self) -> Sequence[Move]:
+        """Return the moves of the delta: noted updates, and pairs of rows with equal keys."""
         moves = self._noted if len(self._noted) < 2 else MoveComposer(self._noted).moves()
         found, rest = split_valid_moves(moves, self._delta)
         return found if self._key is None else [*found, *pair_by_key(self._key, rest)[0]]

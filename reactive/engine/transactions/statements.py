@@ -141,6 +141,7 @@ class Statements:
         return self.add_one(row)
 
     def _remove_first(self, row: Row) -> Sequence[Pair]:
+        """Generate the statements of one row, and remove the row."""
         self._make_ones()
         return self.remove_one(row)
 
@@ -219,6 +220,7 @@ class Statements:
         return self.together(lambda: self.remove(old), lambda: self.add(row))
 
     def replace_all(self, rows: Iterable[Row]) -> list[Pair]:
+        """Replace all rows of the table, and return the difference as the delta."""
         wanted = [self.gate.check_row(row) for row in rows]
         return self._replace(list(self.store.pairs()), wanted)
 

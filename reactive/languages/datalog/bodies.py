@@ -245,6 +245,7 @@ class BodyQuery:
         return self._appended(name)
 
     def _appended(self, name: str) -> Expr:
+        """Add a binding with a free name like `name`, and return its parameter."""
         self.names.append(_another(name, self.names))
         return Parameter(len(self.names) - 1)
 

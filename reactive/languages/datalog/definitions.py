@@ -379,6 +379,7 @@ def _columns_text(number: int) -> str:
 
 
 def _check_name(name: str, at: Span, relations: dict[str, DeclaredRelation]) -> None:
+    """Refuse the name of a relation that is not declared."""
     if name not in relations:
         remedy = suggest_name(name, relations, "there are") or "declare it by .decl"
         raise wrong(at, f"there is no relation {name!r}", remedy)

@@ -182,10 +182,12 @@ class Terms:
         return None if target is None else self._with_body(name, target, start)
 
     def _several_arguments(self) -> tuple[Term, ...] | None:
+        """Read arguments in brackets; None if there is only one, as around a term."""
         found = self._cursor.within("(", self.term, ")")
         return tuple(found) if len(found) > 1 else None
 
     def _target(self) -> Term | None:
+        """Read the target of an aggregate; None if no `:` follows."""
         found = self.term()
         return found if self._cursor.sees(":") else None
 

@@ -439,6 +439,7 @@ class Kinds:
 
 
 def _both(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
+    """Return the kinds that both sets allow; None allows all."""
     if one is None or other is None:
         return other if one is None else one
     return one & other
@@ -453,6 +454,7 @@ def _kind_of_cell(cell: _Cell) -> Kind:
 
 
 def _differ(at: Span, one: _Cell, other: _Cell) -> PlanError:
+    """Return the error for a term that would be of two kinds."""
     what = f"{at.words()} is of type {_name_of_cell(one)} and of type {_name_of_cell(other)}"
     return wrong(at, what, "to_string(), to_number(), itof() and the like make one of the other")
 

@@ -199,6 +199,7 @@ class _Parser:
         self._cursor.read()
 
     def _pragma(self) -> None:
+        """Skip the texts of a `.pragma`."""
         while self._cursor.token.kind == "text":
             self._cursor.read()
 

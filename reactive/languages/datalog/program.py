@@ -234,11 +234,13 @@ class Translation:
         return Expressions(kinds, types, self._bits)
 
     def _fact(self, rule: Rule) -> Any:
+        """Return the row of a rule without goals."""
         expressions = self._expressions(rule)
         values = [value_of(expressions.of(each, {})) for each in rule.head.arguments]
         return self.row_class(rule.head.name)(*values)
 
     def _plain(self, name: str, rules: Sequence[Rule]) -> None:
+        """Make the plan of a relation that does not depend on itself."""
         made = self._union(name, rules)
         self.nodes[name] = made if is_set(made) else plan.Distinct(made)
 

@@ -475,6 +475,7 @@ class _Rules:
                 return term
 
     def _is_hoisted(self, term: Term) -> bool:
+        """Return True for an aggregate, or a functor that may have no value or several."""
         return isinstance(term, AggregateTerm) or (
             isinstance(term, Functor) and is_partial(term) and not _divides(term)
         )

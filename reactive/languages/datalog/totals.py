@@ -223,6 +223,7 @@ class _Totals:
         return Conditional(is_missing, self._zero(), value)
 
     def _hold(self, found: BodyQuery, goals: list[Goal]) -> None:
+        """Add goals to a query; raises if a variable of them gets no value."""
         left = found.hold(goals, self._needed)
         if left:
             raise stuck(left)
@@ -275,6 +276,7 @@ class _Totals:
         self._around.define(result, value)
 
     def _zero(self) -> Expr:
+        """Return the value of the aggregate without rows: 0, as a float if the result is one."""
         is_float = self._around.expressions.kinds.of(self._total.result).family == "float"
         return constant(0.0 if is_float else 0)
 

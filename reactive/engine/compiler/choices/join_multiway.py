@@ -25,6 +25,7 @@ from reactive.engine.operators.plain import (
 
 
 def join_multiway(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan `node` as a multiway join; None if it is none."""
     found = wide_in(chooser, node)
     return None if found is None else _follow(chooser, node, *found)
 

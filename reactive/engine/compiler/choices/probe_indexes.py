@@ -18,6 +18,7 @@ from reactive.engine.operators.plain import PipelineSource
 
 
 def probe_indexes(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan `node` with the join in its loop; None if it has no join there."""
     found = chooser.join_of(node) or chooser.outer_join_of(node)
     return None if found is None else _probe(chooser, node, *found)
 

@@ -18,6 +18,7 @@ from reactive.engine.operators.plain import chain_over, sides
 
 
 def run_fixpoint(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan a recursion, or one of its relations; None for other nodes."""
     is_ours = isinstance(node.input if isinstance(node, plan.Component) else node, plan.Fixpoint)
     return _run(chooser, node) if is_ours else None  # type: ignore[arg-type]
 

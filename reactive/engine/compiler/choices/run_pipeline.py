@@ -13,6 +13,7 @@ from reactive.engine.operators.plain import PipelineSource
 
 
 def run_pipeline(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    """Return how to plan `node` as one loop over a chain; None if it cannot be a loop."""
     below = chooser.chain_of(node)
     return None if below is None else _run(node, below)
 
