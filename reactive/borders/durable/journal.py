@@ -277,7 +277,10 @@ class Journal:
     # Ends.
 
     def settle(self) -> None:
-        """Write all commits, so that the store can be read and its tables created or dropped."""
+        """Write all commits, so that the store can be read and its tables created or dropped.
+
+        Raises `DurabilityError` if the journal refuses writes after an earlier failure.
+        """
         if self._refusal is not None:
             raise DurabilityError(self._refusal)
 

@@ -291,7 +291,11 @@ class KeptViews:
 
     @contextmanager
     def _block_commits(self) -> Iterator[None]:
-        """Block other commits, after writing all earlier ones to the store."""
+        """Block other commits, after writing all earlier ones to the store.
+
+        Raises `DurabilityError` if the database is closed, or earlier commits cannot be
+        written.
+        """
         with self._inside() as is_open:
             if not is_open:
                 raise DurabilityError("the database was closed")

@@ -59,6 +59,8 @@ SCHEMES = {
 def store_of(path: str | os.PathLike[str], synchronous: Synchronous) -> Store:
     """Return the store of a path or an address; it is not open yet.
 
+    Raises `PlanError` for what is not a path or an address of a known kind.
+
     >>> import os.path
     >>> os.path.basename(store_of("shop.db", "normal").name)
     'shop.db'
@@ -93,7 +95,10 @@ def store_of(path: str | os.PathLike[str], synchronous: Synchronous) -> Store:
 
 
 def read_only_store(path: Any) -> Any:
-    """Return the read-only store of a path; it is not open yet."""
+    """Return the read-only store of a path, which is not open yet.
+
+    Raises `PlanError` if the path is not that of a file.
+    """
     from reactive.borders.durable.sqlite_file import SqliteSnapshot
     from reactive.borders.durable.sqlite_store import SqliteStore
 
@@ -369,6 +374,9 @@ class Adoption:
     ) -> tuple[list[Any], list[tuple[Any, int]]]:
         """Return the rows that are stored once, and those stored several times with their counts.
 
+        Raises `DurabilityError` for a damaged row, `PlanError` if values or keys do not fit
+        the class.
+
         kinds: records the classes of their values.
         """
         once: list[Any] = []
@@ -430,7 +438,10 @@ class Adoption:
         yield from ((row, n) for n, row in enumerate(self.codec.read(rows)))
 
     def _written_today(self, store: Store, old: Schema) -> dict[Values, int]:
-        """Return the rows in their current form, with counts: two old rows may become equal."""
+        """Return the rows in their current form, with counts: two old rows may become equal.
+
+        Raises `TableError` if a row is refused, or cannot be stored in that form.
+        """
         refused = refusal_of(self.table.name)
         found: dict[Values, int] = {}
         for batch, weight in list(store.rows(self.table.name)):

@@ -431,7 +431,7 @@ class PostgresStore:
 
     @contextmanager
     def _reporting(self, what: str) -> Iterator[None]:
-        """Convert errors of the driver to `DurabilityError`."""
+        """Raise errors of the driver as `DurabilityError`, which names the failed action `what`."""
         try:
             yield
         except driver().Error as error:

@@ -165,7 +165,7 @@ class SqliteFile:
             raise DurabilityError(not_whole(self.name, found))
 
     def _look(self) -> None:
-        """Read the catalog of tables."""
+        """Read the catalog of tables. Raises `DurabilityError` if an entry is damaged."""
         found = self._run(f"select {', '.join(_LISTED)} from reactive_tables order by rank")
         self._tables, self._schemas, self._places = {}, {}, set()
         for rank, *entry in found.fetchall():
@@ -216,7 +216,10 @@ class SqliteFile:
 
     @contextmanager
     def _reporting(self, what: str) -> Iterator[None]:
-        """Convert errors of SQLite and the file system to `DurabilityError`."""
+        """Raise errors of SQLite and the file system as `DurabilityError`.
+
+        The error names the failed action `what`; also raise it if the file is not open.
+        """
         if self._connection is None and what not in ("open", "close"):
             raise self._closed_error()
         try:
@@ -264,7 +267,10 @@ class SqliteSnapshot(SqliteFile):
         """True once the whole file was checked for damage."""
 
     def open(self, keep: int = 0) -> None:
-        """Open the file without locking it; see `Store.open`."""
+        """Open the file without locking it; see `Store.open`.
+
+        Raises `DurabilityError` if there is none, or another name of it has a log.
+        """
         if not Path(self.name).is_file():
             raise DurabilityError(no_file(self.name))
         other = other_name_with_log(self.name)
@@ -273,7 +279,10 @@ class SqliteSnapshot(SqliteFile):
         self._begin_or_close()
 
     def _begin(self) -> None:
-        """Open the file, begin the transaction that holds the snapshot, and note its version."""
+        """Open the file, begin the transaction that holds the snapshot, and note its version.
+
+        Raises `DurabilityError` if the file is damaged, or not one of this library.
+        """
         self._connection = self._connect(
             f"{Path(self.name).as_uri()}?mode=ro",
             uri=True,

@@ -121,7 +121,10 @@ class SqliteStore(SqliteFile):
         self._begin_or_close()
 
     def _begin(self) -> None:
-        """Connect and configure SQLite; create the tables of a new file, or check the file."""
+        """Connect and configure SQLite; create the tables of a new file, or check the file.
+
+        Raises `DurabilityError` if the file is damaged, in use, or not one of this library.
+        """
         if Path(self.name).exists():
             self._take_inode()
         self._connection = self._connect(
@@ -344,7 +347,7 @@ class SqliteStore(SqliteFile):
             self._connection.executemany(statement, rows)
 
     def _one(self, table: SqliteTable, statement: str, values: Sequence[Any]) -> None:
-        """Run a statement that must change exactly one row."""
+        """Run a statement that must change one row. Raises `DurabilityError` if it does not."""
         changed = self._run(statement, values).rowcount
         if changed != 1:
             raise self._differs(table, f"{changed} of a row", tuple(values))

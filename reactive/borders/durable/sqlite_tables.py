@@ -267,7 +267,10 @@ def _printable(name: str) -> str:
 
 
 def group_by_weight(rows: Sequence[Values]) -> dict[int, list[Values]]:
-    """Group rows, whose last value is their number of copies, by that number."""
+    """Group rows, whose last value is their number of copies, by that number.
+
+    Raises `ValueError` if that is not a positive integer.
+    """
     found: dict[int, list[Values]] = {}
     for row in rows:
         if type(row[-1]) is not int or row[-1] < 1:

@@ -315,7 +315,10 @@ class PostgresTable:
         return (self.id_of(row), count, json.dumps(odd) if odd else None, *found)
 
     def read(self, found: Sequence[tuple[Any, ...]]) -> dict[int, list[Values]]:
-        """Decode fetched rows, grouped by their number of copies."""
+        """Decode fetched rows, grouped by their number of copies.
+
+        Raises `ValueError` if a number of copies, or a value, is damaged.
+        """
         reads = [_READS[kind] for kind in self._types]
         rows: dict[int, list[Values]] = {}
         for count, odd, *values in found:

@@ -180,7 +180,7 @@ def of_tuples(rows: Sequence[Any], annotation: Any) -> Columns | None:
 
 
 def _field_array(name: str, values: Sequence[Any], annotation: Any) -> pa.Array:
-    """Convert the values of a field; an error names it."""
+    """Convert the values of a field. An `UnfitColumnValue` that is raised names the field."""
     try:
         return arrow_array(values, annotation)
     except UnfitColumnValue as misfit:
@@ -218,7 +218,10 @@ def _of_class(values: Sequence[Any], declared: Struct | None) -> pa.Array:
 
 
 def _enum(values: Sequence[Any], kind: type) -> pa.Array:
-    """Convert members: numbers and texts as such, others as a dictionary of their names."""
+    """Convert members: numbers and texts as such, others as a dictionary of their names.
+
+    Raises `UnfitColumnValue` for a value that is no member.
+    """
     for place, value in enumerate(values):
         if not (value is None or isinstance(value, kind)):
             raise UnfitColumnValue(
@@ -278,7 +281,10 @@ def _record_columns(values: Sequence[Any], classes: Iterable[Any], declared: Any
 
 
 def _tuple_columns(values: Sequence[Any], kinds: Sequence[Kind]) -> Columns:
-    """Return the items of plain tuples of equal length, one column for each place."""
+    """Return the items of plain tuples of equal length, one column for each place.
+
+    Raises `UnfitColumnValue` for a tuple of another length.
+    """
     widths = (len(value) for value in values if value is not None)
     width = len(kinds) or next(widths, 0)
     for place, value in enumerate(values):
@@ -337,7 +343,7 @@ def _plain_array(values: Sequence[Any], kind: type) -> pa.Array:
 
 
 def _zoned_array(values: Sequence[Any], zone: tzinfo) -> pa.Array:
-    """Convert instants, in the time zone that their field declares."""
+    """Convert instants to a zone. Raises `UnfitColumnValue` for a datetime without a zone."""
     if set(map(type, values)) - {datetime, NoneType}:
         values = [_convert_value(datetime, value, place) for place, value in enumerate(values)]
     for place, value in enumerate(values):
@@ -359,7 +365,7 @@ def _integers(values: Sequence[Any]) -> pa.Array:
 
 
 def _convert_value(kind: Any, value: Any, place: int) -> Any:
-    """Convert a value of a compatible class to the class."""
+    """Convert a value to a class. Raises `UnfitColumnValue` if its class is not compatible."""
     if value is None or type(value) is kind:
         return value
     if kind is float and isinstance(value, int):
@@ -420,6 +426,8 @@ WEIGHT = "weight"
 
 def weighted_table(pairs: Sequence[Pair]) -> Any:
     """Return rows with weights as a table; the classes and values of the rows decide the columns.
+
+    Raises `PlanError` if Arrow cannot hold a value.
 
     >>> weighted_table([("to", 1), ("be", -2)]).to_pylist()
     [{'value': 'to', 'weight': 1}, {'value': 'be', 'weight': -2}]

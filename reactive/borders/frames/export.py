@@ -62,7 +62,10 @@ def arrow_of(shown: Any) -> Any:
 
 
 def columns_of(shown: Any, rows: Sequence[Any]) -> Any:
-    """Return rows of a table or view, current or earlier, as a `pyarrow.Table`."""
+    """Return rows of a table or view, current or earlier, as a `pyarrow.Table`.
+
+    Raises `PlanError` if Arrow cannot hold a value.
+    """
     from reactive.borders.frames import arrow_columns
 
     try:

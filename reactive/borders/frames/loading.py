@@ -67,7 +67,10 @@ def add_frame(table: Any, data: Any) -> None:
 def table_from(
     db: Any, data: Any, key: str | Sequence[str] | None, name: str | None, *, replace: bool
 ) -> Any:
-    """Make a table from a frame; see `Database.table_from`. `db` makes the table."""
+    """Make a table from a frame; see `Database.table_from`. `db` makes the table.
+
+    Raises `PlanError` if the table has stored rows already, and `replace` is False.
+    """
     given = reading.read_frame(data, "table_from")
     found = rows.rename_columns(given)
     keys = () if key is None else _key_fields(key, given.column_names, found)
@@ -129,7 +132,10 @@ def _already_stored(db: Any, table: Any) -> PlanError:
 
 
 def _key_fields(key: Any, names: list[str], found: Any) -> tuple[str, ...]:
-    """Return the fields of the key, which may be given by column names."""
+    """Return the fields of the key, which may be given by column names.
+
+    Raises `PlanError` if a name is not that of a column, `TableError` if a column has nulls.
+    """
     several = isinstance(key, list | tuple)
     keys = tuple(key) if several else (key,)
     if not keys or not all(isinstance(each, str) for each in keys):
@@ -225,7 +231,10 @@ def _add_piece(table: Any, piece: Piece) -> None:
 
 
 def _split_pieces(table: Any, given: Any, size: int) -> tuple[Iterator[Piece], int | None]:
-    """Return the rows in pieces, and the total number of rows if known."""
+    """Return the rows in pieces, and the total number of rows if known.
+
+    Raises `PlanError` for what is neither rows, a frame nor the path of a file.
+    """
     if isinstance(given, str | Path) and Path(given).suffix.lower() == ".parquet":
         return _of_parquet(table, given, size)
     rows_of_names = isinstance(given, list) and bool(given) and isinstance(given[0], Mapping)
@@ -355,7 +364,10 @@ def _read_key(table: Any, key: str | Sequence[str] | None) -> Callable[[Row], An
 
 
 def _fields_of(found: Any, table: Any) -> Any:
-    """Select the columns that are fields, in the order of the fields."""
+    """Select the columns that are fields, in the order of the fields.
+
+    Raises `PlanError` if a field has no column.
+    """
     if not is_record(table.row_type):
         return found
     names = members(table.row_type)

@@ -434,7 +434,10 @@ def adapt_frame(table: Any, kind: Any) -> Any:
 
 
 def _with_kind(table: Any, name: str, of: Any, row_type: Any) -> Any:
-    """Convert a column to the class of its field: whole floats to integers."""
+    """Convert a column to the class of its field: whole floats to integers.
+
+    Raises `TableError` if its values are of another class.
+    """
     import pyarrow as pa
 
     kind = without_none(kind_of(of))
@@ -459,7 +462,10 @@ def _with_kind(table: Any, name: str, of: Any, row_type: Any) -> Any:
 
 
 def _with_zone(table: Any, name: str, of: Any, row_type: Any) -> Any:
-    """Return a table whose column of instants has the time zone that its field is declared with."""
+    """Return a table whose column of instants has the time zone that its field is declared with.
+
+    Raises `TableError` if only one of the two has a zone.
+    """
     import pyarrow as pa
 
     column, zone = table[name], zone_of(of)

@@ -394,7 +394,10 @@ def engines_of(given: Any, kinds: list[MirrorKind]) -> list[Engine]:
 
 
 def _session(given: Any) -> Session:
-    """Create a session, without beginning it."""
+    """Create a session, without beginning it.
+
+    Raises `PlanError` if what is given does not create sessions.
+    """
     if callable(given):
         given = _synchronous(getattr(given, "session_factory", given)())
     if not isinstance(given, Session):

@@ -396,7 +396,10 @@ class _UndoInside:
 
 
 def _replace_rows(table: Any, updates: Sequence[tuple[ObjectRecord, Any, Any]]) -> list[Pair]:
-    """Replace the rows of objects in a table."""
+    """Replace the rows of objects in a table; return the changes.
+
+    Raises `TableError` if the key of a new row is taken.
+    """
     try:
         store = table._store
         one = len(updates) == 1

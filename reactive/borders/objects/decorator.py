@@ -238,7 +238,10 @@ def assign(record: ObjectRecord, name: str, value: Any, base: Store) -> None:
 
 
 def touch(engine: Any, instance: Any) -> None:
-    """Rebuild the rows of an object from all its attributes."""
+    """Rebuild the rows of an object from all its attributes.
+
+    Raises `TableError` if the object is in no table of the database.
+    """
     record = instance._record_ if is_twin(type(instance)) else known_record(instance)
     is_here = record is not None and any(
         place.store.objects is engine.objects

@@ -81,7 +81,10 @@ def _is_computed(kind: Any, name: str) -> bool:
 
 
 def _mark_bindings(node: plan.Node, table: plan.Table, found: set[str]) -> Marks:
-    """Mark the bindings of a node that are rows of the table; collect the attributes it reads."""
+    """Mark the bindings of a node that are rows of the table; collect the attributes it reads.
+
+    Raises `_All` if it, or a node below it, may read all attributes.
+    """
     if table not in tables(node):
         return (False,) * bindings(node)
     given = [_mark_bindings(each, table, found) for each in node.inputs()]
@@ -119,7 +122,10 @@ def _folds_rows(folded: plan.Folded) -> bool:
 
 
 def _collect_reads(function: Any, of: Sequence[bool], found: set[str]) -> None:
-    """Collect the attributes that a callable reads of rows of the table."""
+    """Collect the attributes that a callable reads of rows of the table.
+
+    Raises `_All` if the callable is opaque, or may read all.
+    """
     if not any(of):
         return
     read = lift(function) if isinstance(function, Opaque) else function

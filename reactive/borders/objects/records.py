@@ -316,7 +316,10 @@ class ObjectRecord:
         )
 
     def _nested(self, name: str, owner: Any, key: Any, value: Any) -> Any:
-        """Return the snapshot of an object that is, or is inside, the value of an attribute."""
+        """Return the snapshot of an object that is, or is inside, the value of an attribute.
+
+        Raises `TableError` if that snapshot would contain itself.
+        """
         inner = record_of(value)
         if inner._is_busy or inner is self:
             raise TableError(

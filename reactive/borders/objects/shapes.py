@@ -204,7 +204,7 @@ def is_twin(kind: Any) -> bool:
 
 
 def _twin(kind: Any, described: list[str], untold: list[str]) -> Any:
-    """Make the class of the snapshots of a class."""
+    """Make the class of the snapshots of a class. Raises `PlanError` if it cannot be derived."""
     own: dict[str, Any] = {
         "__reactive_twin__": kind,
         "__module__": kind.__module__,

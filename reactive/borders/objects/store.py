@@ -143,7 +143,10 @@ class ObjectStore(KeyedStore):
             self.objects.revert(self.last[1])
 
     def assigned_with(self, changes: Sequence[Pair]) -> list[Pair] | None:
-        """Return the undo of the assignment that led to these changes, and forget it."""
+        """Return the undo of the assignment that led to these changes, and forget it.
+
+        Return None if they are not those of the last assignment.
+        """
         if self.last is None or changes is not self.last[0]:
             return None
         found, self.last = self.last[1], None

@@ -133,7 +133,10 @@ class Offloading:
     # Flushes.
 
     def flush(self) -> None:
-        """Bring deferred views to the state of the last commit, or a later one."""
+        """Bring deferred views to the state of the last commit, or a later one.
+
+        Raises `OffloadError`, which names the views that are not up to date.
+        """
         engine = self._engine
         if not self.is_used:
             engine.check_open()

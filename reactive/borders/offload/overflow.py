@@ -284,7 +284,8 @@ def goes_with(of: Offloading, node: plan.Node, top: plan.Node) -> bool:
 def describe_place(of: Offloading, node: plan.Node) -> str | None:
     """Describe a recursion that is not remote as a whole: whether it can move, and should.
 
-    The offload is not queried. Relations that are defined together are described one by one.
+    Return None for relations that are defined together: they are described one by one. The
+    offload is not queried.
     """
     if has_components(node):
         return None

@@ -212,6 +212,8 @@ class RemoteTable(Table[T, Any]):
     def _bulk(self, what: str, change: Callable[[], int]) -> bool:
         """Run a change that is a commit and a version of its own.
 
+        Raises `TransactionError` inside a transaction.
+
         Return False if it was a repetition.
         """
         engine = self._engine
@@ -366,7 +368,10 @@ class StreamTable(RemoteTable[T]):
         _refuse_change(self.name)
 
     def take(self, batch: FrameBatch, unfit: RemoteTable[Any] | None) -> int:
-        """Commit a batch. Return the number of changed rows."""
+        """Commit a batch. Return the number of changed rows.
+
+        Raises `SourceError` if the table was dropped.
+        """
         engine = self._engine
         if engine.tables.get(self.plan.number) is not self:
             raise SourceError(f"table {self.name!r} of the stream was dropped")

@@ -158,7 +158,7 @@ class DurableOutbox:
         self._write(updates, is_safe=True)
 
     def staged(self) -> ChangeBatch | None:
-        """Return the batch stored last, if it is not delivered.
+        """Return the batch stored last; None if it is delivered, or there is none.
 
         Its changes are in the order of their text, so that they are the same at each call.
         """
@@ -451,7 +451,7 @@ class MemoryOutbox:
         self._staged, self._position = batch, batch.position
 
     def staged(self) -> ChangeBatch | None:
-        """Return the batch stored last, if it is not delivered."""
+        """Return the batch stored last; None if it is delivered, or there is none."""
         return self._staged
 
     def delivered(self) -> None:

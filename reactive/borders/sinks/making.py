@@ -65,7 +65,10 @@ class SinkOptions:
 def write_to(
     view: Any, target: Any, mode: Mode, trigger: Trigger, key: str | Iterable[str], row_type: Any
 ) -> Sink:
-    """Create the sink of `View.write_to`."""
+    """Create the sink of `View.write_to`.
+
+    Raises `PlanError` for options that do not fit together.
+    """
     interval = _trigger_seconds(trigger)
     options = SinkOptions(mode, (key,) if isinstance(key, str) else tuple(key), row_type)
     if mode not in ("upsert", "changes"):
@@ -113,7 +116,10 @@ def changes_to(
     *,
     frames: bool,
 ) -> Sink:
-    """Create the sink of `View.changes_to`."""
+    """Create the sink of `View.changes_to`.
+
+    Raises `PlanError` for options that do not fit together.
+    """
     interval = _trigger_seconds(trigger)
     if not callable(function):
         raise PlanError(
@@ -209,6 +215,8 @@ def _offload(engine: Engine, why: str) -> Any:
 def _outbox(view: Any, name: str | None, row_type: Any, keeping: Keeping) -> Outbox:
     """Return the outbox of a function.
 
+    Raises `PlanError` for a `row_type` if the outbox is in memory.
+
     It is in the file of a durable database, else in the checkpoint if there is one, else in memory.
     """
     engine: Engine = view._engine
@@ -229,7 +237,10 @@ def _outbox(view: Any, name: str | None, row_type: Any, keeping: Keeping) -> Out
 
 
 def _is_kept_durably(engine: Engine, name: str | None, keeping: Keeping) -> bool:
-    """Return True if a sink of this name is kept in the file of the database."""
+    """Return True if a sink of this name is kept in the file of the database.
+
+    Raises `PlanError` if `durable=True` or `migrate=True` is impossible.
+    """
     writes = engine.journal is not None and engine.journal.writes
     if keeping.durable is False or (keeping.durable is None and not writes):
         if keeping.migrate:

@@ -180,7 +180,10 @@ class Targets:
         return found
 
     def keys(self, given: Keys) -> dict[int, Collection[Any]]:
-        """Group keys by table."""
+        """Group keys by table.
+
+        Raises `PlanError` for keys without a class if there are several tables.
+        """
         if isinstance(given, Mapping):
             return {self.number(kind): keys for kind, keys in given.items() if keys}
         if given and self._by_class is not None:

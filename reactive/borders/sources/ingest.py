@@ -70,7 +70,11 @@ def ingest(
     name: str | None,
     on_stop: Callable[[Ingestion[Any]], object] | None = None,
 ) -> Ingestion[Any]:
-    """Return an ingestion that is not started yet."""
+    """Return an ingestion that is not started yet.
+
+    Raises `TransactionError` inside a transaction; `SourceError` if a source of the name runs,
+    fed other tables before, or is at another token than `since`.
+    """
     found, called = as_source(source, name)
     check_policy(on_error)
     if engine.mine is not None:
@@ -218,7 +222,10 @@ class _Careful:
         return bool(stay or wait)
 
     def _try_changes(self, going: Sequence[Place], coming: Sequence[Place]) -> Exception | None:
-        """Return the exception that these changes raise. The trial is rolled back."""
+        """Return the exception that these changes raise; None if they succeed.
+
+        The trial is rolled back. Exceptions that no row can have caused are raised.
+        """
         trial = Transaction(self._engine, _take_back)
         try:
             run_in_transaction(
@@ -392,7 +399,10 @@ def watch(
     on_stop: Callable[[Ingestion[Any]], object] | None,
     options: Mapping[str, Any],
 ) -> WatchedTable[T]:
-    """Create a watched table, for `Database.watch`; it takes the place of the table `replaced`."""
+    """Create a watched table, for `Database.watch`; it takes the place of the table `replaced`.
+
+    Raises `PlanError` if the class is `@tracked`.
+    """
     if hasattr(row_type, TRACKED):
         raise PlanError(
             f"rows of files do not change, and {row_type.__name__} is @tracked\n"

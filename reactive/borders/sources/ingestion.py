@@ -370,7 +370,10 @@ class Ingestion(Uncopyable, Closeable, Generic[T]):
         return self._source
 
     def _repair(self, on_error: OnRefusal | None, anew: bool) -> None:
-        """Change the policy of a stopped ingestion, or make its source reread all rows."""
+        """Change the policy of a stopped ingestion, or make its source reread all rows.
+
+        Raises `SourceError` if it runs, `PlanError` if the source cannot reread its rows.
+        """
         if on_error is None and not anew:
             return
         self._check("start")

@@ -319,7 +319,10 @@ class _Changes:
         return found
 
     def _accepted_rows(self, number: int, rows: list[Row], owner: Owner | None) -> list[Row]:
-        """Return the rows that their table accepts, and leave out the others."""
+        """Return the rows that their table accepts, and leave out the others.
+
+        Without rows to leave out, no row is checked; rows without a table raise.
+        """
         if self._left_out is None:
             if number == NOWHERE:
                 raise self._targets.refusal(number, rows[0])  # type: ignore[misc]

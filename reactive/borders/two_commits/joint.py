@@ -310,7 +310,7 @@ class JointTransaction(Transaction):
         return text
 
     async def _refuse_doubtful(self, prepared: Prepared) -> None:
-        """Undo both if a table is in doubt, and try to read that table again."""
+        """If a changed table is in doubt, undo both, read that table again, and raise."""
         known = self._engine.rereading
         if not known.doubts:
             return
@@ -335,9 +335,9 @@ class JointTransaction(Transaction):
                 raise TransactionError(_DURABLE.format(table.name, self._other))
 
     async def _patiently(self, act: Coroutine[Any, Any, None]) -> BaseException | None:
-        """Await an operation.
+        """Await an operation; return a cancellation that arrived meanwhile, None without one.
 
-        Return a cancellation that arrived meanwhile, if it is asynchronous.
+        Only an asynchronous operation outlives a cancellation.
         """
         if self._is_awaited and self._other.is_asynchronous:
             return await await_surely(act)

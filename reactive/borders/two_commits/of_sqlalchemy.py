@@ -199,7 +199,10 @@ class OfSession(OfConnection):
 
 
 def sqlalchemy_participant(given: Any, names: Set[str]) -> AnyConnection:
-    """Return the participant for a session or a connection of SQLAlchemy."""
+    """Return the participant for a session or a connection of SQLAlchemy.
+
+    Raises `PlanError` for any other object.
+    """
     if names & {"scoped_session", "async_scoped_session"}:
         given = given()
         names = frozenset(kind.__name__ for kind in type(given).__mro__)
@@ -287,7 +290,10 @@ class _AtomicRolledBack(Exception):
 
 
 def django_participant(given: Any) -> AnyConnection:
-    """Return the participant for an alias, a connection, or an `atomic` that is not entered."""
+    """Return the participant for an alias, a connection, or an `atomic` that is not entered.
+
+    Raises `PlanError` for any other object, and for an alias that Django does not know.
+    """
     if "django.db" not in modules:
         raise PlanError(
             f"commit_with={given!r:.100} is the alias of a connection of Django, which is not "
@@ -305,7 +311,7 @@ def django_participant(given: Any) -> AnyConnection:
 
 
 def _alias(given: Any) -> str | None:
-    """Return the alias of a connection, of the proxy `django.db.connection`, or of an `Atomic`."""
+    """Return the alias of a connection, its proxy `connection`, or an `Atomic`; else None."""
     if hasattr(given, "durable") and hasattr(given, "using"):
         return given.using or "default"
     found = getattr(given, "_alias", None) or getattr(given, "alias", None)

@@ -72,6 +72,9 @@ class Rereading:
     def begin(self, table: Any, reread: Reread) -> None:
         """Register a new table that is read from a SQL database, and fill it.
 
+        Raises if the table is not stored or only read from a file, or the rows cannot be
+        read.
+
         If reading fails, a table with rows of a file is in doubt: they may be those of an earlier
         commit.
         """

@@ -299,7 +299,10 @@ def _is_other(name: str, old: Schema, classes: Mapping[str, Any]) -> bool:
 
 
 def _build_row(fields: Any, known: DeclaredRows | None) -> Any:
-    """Return a row made of its fields; an object that is a row already is returned unchanged."""
+    """Return a row made of its fields; an object that is a row already is returned unchanged.
+
+    Raises `PlanError` if the class refuses the fields.
+    """
     if known is None or not isinstance(fields, dict):
         return fields
     if known.shape == "record":

@@ -177,14 +177,14 @@ class Unpacker:
         self._unpickler = _Values(io.BytesIO(data))
 
     def plain(self) -> Any:
-        """Read a value that `Packer.plain` wrote."""
+        """Read a value that `Packer.plain` wrote. Raises `Unreadable` for any other bytes."""
         try:
             return self._unpickler.load()
         except Exception as error:  # damaged bytes can raise any exception
             raise Unreadable(f"{type(error).__name__}: {error}") from error
 
     def column(self) -> list[Any]:
-        """Read a list that `Packer.column` wrote."""
+        """Read a list that `Packer.column` wrote. Raises `Unreadable` for any other bytes."""
         try:
             return self._column()
         except (

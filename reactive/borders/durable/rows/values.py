@@ -87,6 +87,9 @@ def mark_value(value: Any, names: Mapping[type, str]) -> bytes:
 def unpack_value(stored: Any, classes: Mapping[str, type]) -> Any:
     """Decode a value that `pack_value` encoded.
 
+    Raises `DamagedValue` for marked bytes that were not written so, `Unstorable` for an unknown
+    class.
+
     >>> unpack_value(b'\\xff{"tuple": [1, {"Decimal": "1.50"}]}', {})
     (1, Decimal('1.50'))
     """
@@ -167,7 +170,10 @@ def _known_to_json(value: Any, name: str, names: Mapping[type, str]) -> Any:
 
 
 def _time_to_json(value: Any) -> list[Any]:
-    """Return a time as text without its zone, the zone, and the fold."""
+    """Return a time as text without its zone, the zone, and the fold.
+
+    Raises `Unstorable` if the zone has neither a name nor a fixed offset.
+    """
     zone = value.tzinfo
     if zone is not None and zone.__class__ is not timezone and not getattr(zone, "key", None):
         raise Unstorable(f"{value!r:.100}, whose zone is a {type(zone).__qualname__}")
@@ -434,7 +440,10 @@ def stored_class(kind: str) -> type:
 
 
 def _member_of(enum: Any, name: str, member: str) -> Any:
-    """Return the member of an enumeration; its name if the class is unknown."""
+    """Return the member of an enumeration; its name if the class is unknown.
+
+    Raises `Unstorable` if the class has no such member.
+    """
     if enum is None:
         return member
     try:

@@ -196,7 +196,10 @@ class JsonFormat:
 
 
 def _split_list(text: str, place: FilePlace) -> list[Any]:
-    """Return the elements of a list in JSON, each decoded by itself."""
+    """Return the elements of a list in JSON, each decoded by itself.
+
+    Raises `UnfinishedFile` for another value, `ValueError` for invalid JSON.
+    """
     begin = SPACE.match(text).end()  # type: ignore[union-attr]
     if not text.startswith("[", begin):
         raise UnfinishedFile(f"{place.path} has no list of rows, but {json.loads(text)!r:.80}")
@@ -274,7 +277,10 @@ class GzipFormat:
         return not _is_packed(path) and self._inner.grows(path)
 
     def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> FileChunk:
-        """Decompress the data if needed, and let the format convert it."""
+        """Decompress the data if needed, and call the format's `take`.
+
+        Raises `UnfinishedFile` for data that is not gzip.
+        """
         if not _is_packed(place.path):
             return self._inner.take(data, place, is_calm=is_calm)
         try:
@@ -316,7 +322,7 @@ class ReaderFormat:
 
 
 def _decompress(data: bytes, place: FilePlace) -> bytes:
-    """Decompress data, within the limits."""
+    """Decompress data. Raises `TooLarge` if it exceeds the limits."""
     limits, pieces, size = place.limits, list[bytes](), 0
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         while piece := file.read(PIECE):

@@ -84,7 +84,11 @@ class RecordMaker:
         )
 
     def of_object(self, value: Any) -> Any:
-        """Return a record made of a JSON object."""
+        """Return a record made of a JSON object.
+
+        Raises `UnfitFieldValue` for another value, `UnmadeRow` if a field is missing or
+        does not fit.
+        """
         if type(value) in _OBJECTS:
             try:
                 values = self._get(value)
@@ -144,7 +148,10 @@ class RecordMaker:
         return make_value
 
     def _of_some(self, value: dict[str, Any]) -> Any:
-        """Return a record made of an object that may lack fields."""
+        """Return a record made of an object that may lack fields.
+
+        Raises `UnmadeRow` for a missing field that is required.
+        """
         given: dict[str, Any] = {}
         keys = tuple(value)
         places = self._places.get(keys)
@@ -228,7 +235,7 @@ def _constructor_fields(of: Struct, by_name: bool) -> list[_Field]:
 
 
 def _convert_field(field: _Field, convert: Made, value: Any) -> Any:
-    """Convert a value of a field; an exception names the field."""
+    """Convert a value of a field. Raises `UnmadeRow`, which names the field, if it does not fit."""
     try:
         return convert(value)
     except UnmadeRow as error:

@@ -204,7 +204,10 @@ class FileSource:
             )
 
     def _has_caught_up(self, timeout: float | None) -> bool:
-        """Wait as `catch_up` does; return False if the source has stopped."""
+        """Wait as `catch_up` does; return False if the source has stopped.
+
+        Raises `TimeoutError` after `timeout` seconds.
+        """
         found = self._bell.wait_for(self._bell.ask(), timeout)
         if found is None:
             raise TimeoutError(f"source {self.name!r} has not read its files in {timeout:g} s")
@@ -262,7 +265,10 @@ class _Looks:
         """Append-only files that no longer exist, by inode."""
 
     def batches(self, stop: threading.Event) -> Iterator[Batch[Any]]:
-        """Yield the changes since the last round; several batches in a first load."""
+        """Yield the changes since the last round; several batches in a first load.
+
+        Raises `SourceError` if the folder has been unreadable for the grace time.
+        """
         made, began = time.time(), time.monotonic()
         try:
             present, deletions = self._present()

@@ -389,7 +389,10 @@ def printable(text: str) -> str:
 
 
 def decode_bytes(data: bytes, encoding: str, place: FilePlace) -> str:
-    """Decode bytes; invalid ones become surrogates, as with `surrogateescape`."""
+    """Decode bytes; invalid ones become surrogates, as with `surrogateescape`.
+
+    Raises `UnfinishedFile` if the encoding has no such form.
+    """
     if place.lines == 0 and data[:3] == b"\xef\xbb\xbf" and encoding.lower() in ("utf-8", "utf8"):
         data = data[3:]
     try:

@@ -387,7 +387,10 @@ def _update(data: bytes) -> Update:
 
 
 def _read_values(data: bytes, at: int) -> tuple[Values, int, tuple[int, ...]]:
-    """Return the values of a row, their end, and the positions of values that are not sent."""
+    """Return the values of a row, their end, and the positions of values that are not sent.
+
+    Raises `ValueError` if one is not sent as text.
+    """
     (count,) = _count(data, at)
     at += 2
     values: Values = []

@@ -312,7 +312,7 @@ class NotifySource:
         return self._reconnecting.checked(TableFeed(schema, row_type, self._into[row_type]))
 
     def _schema(self, connection: Connection) -> PostgresSchema:
-        """Return the schema of the table, identified by its primary key."""
+        """Return the schema of the table. Raises `SourceError` if it has no primary key."""
         schema = read_schema(connection, self._table, PostgresTypes(connection), is_queried=True)
         if not schema.primary:
             raise SourceError(

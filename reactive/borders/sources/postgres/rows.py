@@ -231,7 +231,10 @@ def _listing(names: Collection[str]) -> str:
 
 
 def _named_parameters(schema: PostgresSchema, row_type: Any) -> list[tuple[str, bool]]:
-    """Return the parameters of the class, with True for keyword-only ones."""
+    """Return the parameters of the class, with True for keyword-only ones.
+
+    Raises `SourceError` if the class has no named parameters.
+    """
     plain = row_type in (tuple, dict, object, str, int, float)
     try:
         found = () if plain else tuple(inspect.signature(row_type).parameters.values())

@@ -165,7 +165,11 @@ class PostgresSource:
         ) from why
 
     def _server_position(self, until: float | None, timeout: float | None) -> str:
-        """Return the end of the server's log; wait while the source waits for the server."""
+        """Return the end of the server's log; wait while the source waits for the server.
+
+        Raises `SourceError` if the source has stopped, `TimeoutError` after `timeout`
+        seconds.
+        """
         while True:
             try:
                 with asking(self._dsn) as connection:
