@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Churn:
-    """Adds rows made by `make(number)`, and removes random ones, in turn.
+    """Add rows made by `make(number)`, and remove random ones, in turn.
 
     `seen(row)` is true of the rows that a visible change may add or remove.
     """

@@ -8,7 +8,7 @@ from time import process_time
 from typing import Any
 
 Change = Callable[[int, int], object]
-"""Has a value come (1) or go (-1)."""
+"""Function that inserts (1) or deletes (-1) a value."""
 
 
 def coming_and_going(

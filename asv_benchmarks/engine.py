@@ -10,7 +10,7 @@ from reactive import Database, OrderedView, Table
 
 
 class Engine:
-    """Runs a query as a user would; `optimize=False`: as it is written."""
+    """Run a query as a user would; with `optimize=False`, as it is written."""
 
     def __init__(self, asked: Asked, listener: Listener, *, optimize: bool = True) -> None:
         self._db = Database(optimize=optimize)

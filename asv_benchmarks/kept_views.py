@@ -1,5 +1,6 @@
-"""Times of views that begin with their state, and of views that are computed: `python -m
-asv_benchmarks.kept_views`.
+"""Times of views that begin with their state, and of views that are computed.
+
+    python -m asv_benchmarks.kept_views
 
 Each view is made in turn over the same file, five times; the least time counts, without that of the
 tables.

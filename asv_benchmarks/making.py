@@ -19,7 +19,7 @@ Query = Callable[..., Relation[*tuple[Any, ...]]]
 
 
 def making_figures(rounds: int = ROUNDS) -> dict[str, float]:
-    """Milliseconds: the first time in a process, again, and of callables never seen before.
+    """Return milliseconds: the first time in a process, again, and with new callables.
 
     For the last, the file of the query is run again under another name, a line further down.
     """

@@ -1,5 +1,6 @@
-"""Calls of functions that making a view takes, on empty tables: `python -m
-asv_benchmarks.making_calls`.
+"""Calls of functions that making a view takes, on empty tables.
+
+    python -m asv_benchmarks.making_calls
 
 Each query is made once to warm the process up, then over the tables of another database: facts of
 callables are then cached, facts of tables are not. The calls of the first time are counted, too, in
@@ -80,8 +81,10 @@ def calls(query: Callable[[Tables], Any]) -> int:
 
 
 def own_calls(query: Callable[[Tables], Any], *, is_first: bool = False) -> OwnCalls:
-    """Count the project's own calls, and their files, for one more view of a query; or for the
-    first view of the process."""
+    """Count the project's own calls, and their files, for one more view of a query.
+
+    If `is_first`, count those for the first view of the process.
+    """
     if not is_first:
         query(opened()).materialize()
     return own_calls_of(_making(query))

@@ -137,8 +137,10 @@ def measured(depth: int, size: int, reads: str) -> dict[str, float]:
 
 
 def beside_flat(roots: int) -> dict[str, tuple[float, float, float]]:
-    """Form -> MB of its views beside the tables, seconds to make them, seconds to read all of them:
-    the nest, the flat join, and the levels of the nest as flat views."""
+    """Return for each form the MB of its views, and the seconds to make and to read them.
+
+    The forms are the nest, the flat join, and the levels of the nest as flat views.
+    """
     db = Database()
     tops, rows = db.table(Item, name="tops", key="id"), db.table(Item, name="rows", key="id")
     tops.add_all([Item(n, 0) for n in range(roots)])

@@ -154,8 +154,10 @@ def latencies(server: PostgresServer) -> tuple[list[float], list[float]]:
 
 
 def durable(server: PostgresServer) -> tuple[float, float]:
-    """Seconds of a commit of one row through the store, and of a plain INSERT of it; the median,
-    in turns."""
+    """Return the seconds of a commit of one row through the store, and of a plain INSERT of it.
+
+    Both are medians, measured in turns.
+    """
     dsn = server.new_database()
     server.execute(dsn, TABLE)
     connection = psycopg2.connect(dsn)

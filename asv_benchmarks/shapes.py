@@ -1,5 +1,4 @@
-"""Figures of workloads of known shapes beside their twins: a change, a batch, a load; and what the
-p99 of one change is."""
+"""Figures of workloads of known shapes beside their twins: a change, its p99, a batch, a load."""
 
 from __future__ import annotations
 

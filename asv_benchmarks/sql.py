@@ -195,7 +195,7 @@ def _duck() -> Any:
 
 
 class Gain(NamedTuple):
-    """Microseconds: a change with the view, with the query of methods, and asked again."""
+    """Microseconds of a change: by the view, by the query of methods, and by other databases."""
 
     view: float
     methods: float
@@ -204,8 +204,10 @@ class Gain(NamedTuple):
 
 
 def gain(kind: Kind, count: int, repeat: int) -> Gain:
-    """Measure one kind of query in turns: some changes of each live table, and a question to each
-    database, which has had the same changes."""
+    """Measure one kind of query in turns: changes of each live table, and queries of each database.
+
+    All databases get the same changes.
+    """
     shop, other = Shop(count), Shop(count, others=False)
     view = shop.live.sql(kind.text).materialize()
     kept = None if kind.made is None else kind.made(other.orders, other.customers).materialize()

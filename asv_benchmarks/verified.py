@@ -84,7 +84,7 @@ def roads(size: int, random: Random) -> Rows:
 
 
 def points(size: int, random: Random) -> Rows:
-    """Points, and three centers."""
+    """Return points, and three centers."""
     found = [Point(random.random(), random.random()) for _ in range(size)]
     return found, [Center(n, n / 3, n / 3) for n in range(3)]
 

@@ -19,7 +19,7 @@ from reactive import Database
 
 SIZES = (1_000, 10_000, 100_000)
 MOST = 10.0
-"""Times the load, at any size."""
+"""Limit in multiples of the load, at any size."""
 RUNS = 3
 Seconds = tuple[float, float]
 """The CPU seconds of the load, and of verifying."""

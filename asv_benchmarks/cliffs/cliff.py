@@ -65,7 +65,7 @@ class Cliff:
 
 
 def measured(cliff: Cliff, *, size: int | None = None, runs: int = RUNS) -> Beside:
-    """Microseconds, or what the unit says, of one operation of each side. The sides are equal.
+    """Measure one operation of each side, in microseconds or the stated unit; sides must agree.
 
     The first run is to warm up.
     """

@@ -142,7 +142,7 @@ Finds = Callable[[Graph, Edge], Iterator[Closed]]
 
 
 class Twin:
-    """Keeps the edges, to refuse the removal of one that is not there, and the graph."""
+    """Keep the edges, to refuse the removal of an absent one, and the graph."""
 
     def __init__(self, listener: Listener, finds: Finds) -> None:
         self._held: dict[Edge, Edge] = {}

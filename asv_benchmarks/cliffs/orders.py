@@ -29,7 +29,7 @@ Bids = Table[Bid]
 
 
 def new_best(ties: int, *, comes: bool) -> Callable[[int], Sides]:
-    """Bids come, each higher than all, or they go again; of several bids a price, and of one."""
+    """Insert bids, each the highest, or delete them; with `ties` bids per price, and with one."""
 
     def sides(size: int) -> Sides:
         return _leading(size, ties, comes=comes), _leading(size, 1, comes=comes)

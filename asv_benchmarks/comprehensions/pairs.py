@@ -1,4 +1,4 @@
-"""Comprehensions, and the best chain of methods that says the same."""
+"""Comprehensions, each with the best equivalent chain of methods."""
 
 from __future__ import annotations
 

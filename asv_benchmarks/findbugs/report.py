@@ -13,7 +13,7 @@ from asv_benchmarks.findbugs.replays import HISTORIES, PASSING, STORED
 from asv_benchmarks.table import machine
 
 InProcess = Callable[..., dict[str, Any]]
-"""Runs a measurement in a new process: its figures."""
+"""Function that runs a measurement in a new process, and returns its figures."""
 TITLE = "## FindBugs"
 HELD_OF = HISTORIES[:2]
 TEXT = """\

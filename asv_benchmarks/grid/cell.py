@@ -118,7 +118,7 @@ class Cell:
 
 
 class Binding:
-    """Reads fields by name, or by place where rows are tuples: `{o.key}` in a format."""
+    """Read fields by name, or by place if rows are tuples: `{o.key}` in a format."""
 
     def __init__(self, name: str, names: tuple[str, ...], rows: str) -> None:
         self._name, self._names, self._rows = name, names, rows

@@ -113,8 +113,10 @@ class Sums:
 
 
 class Values:
-    """`groups`: of each key a list of the number of its rows, and their values: sorted in a list,
-    or counted in a dictionary."""
+    """Keep in `groups` the number of rows of each key, and their values.
+
+    The values are sorted in a list, or counted in a dictionary.
+    """
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell

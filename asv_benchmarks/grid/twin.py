@@ -79,8 +79,11 @@ def _main(cell: Cell, inner: list[str], weight: int) -> list[str]:
 
 
 def _joined(cell: Cell, sink: Sink, table: int, weight: int) -> list[str]:
-    """A row of a joined table: kept, indexed, asked; then the rows that refer to it, and what the
-    others of these refer to."""
+    """Return the lines that handle a changed row of a joined table.
+
+    The row is kept, indexed, and tested; then the rows that refer to it are joined with their other
+    references.
+    """
     lines = _matched(cell, sink, weight) if cell.match != "join" else sink.many(weight)
     for above in reversed(range(table, cell.joins)):
         lines = _looked_up(cell, above, lines)

@@ -1,8 +1,7 @@
-"""The incremental programs that one would write by hand for each query: dictionaries, and a
-function per table.
+"""Handwritten incremental programs for each query: dictionaries, and a function per table.
 
-An inner bag is a dictionary of how often each value occurs, below the label of its row, whether the
-row is there or not; a row that comes later finds it. What joins before it is looked up by keys.
+An inner bag is a dictionary from values to their counts, by the label of its row, whether the row
+is present or not; a row that is inserted later finds it. Rows that join are looked up by keys.
 """
 
 from __future__ import annotations

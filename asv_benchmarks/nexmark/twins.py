@@ -19,7 +19,7 @@ Before = dict[Any, Row | None]
 
 
 class Rows:
-    """Keeps the rows of the first table with their counts."""
+    """Keep the rows of the first table with their counts."""
 
     def __init__(self, listener: Listener) -> None:
         self.rows: dict[Row, int] = {}
@@ -112,7 +112,7 @@ class Q2(Bag):
 
 
 class Q3(Bag):
-    """Keeps the people of these states."""
+    """Keep the people of these states."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
@@ -339,7 +339,7 @@ class Q7(Rows):
 
 
 class Q8(Keyed):
-    """Keeps the people by their number, and of how many auctions each is shown."""
+    """Keep the people by their number, and the number of shown auctions of each."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)

@@ -46,7 +46,7 @@ def took(work: Callable[[], object]) -> Took:
 
 
 class Watch:
-    """Watches this process and those below it: the CPU seconds that they spend inside it."""
+    """Measure the CPU seconds that this process and its children spend inside the block."""
 
     def __init__(self) -> None:
         self._before: dict[Began, int] = {}

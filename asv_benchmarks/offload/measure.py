@@ -34,7 +34,7 @@ OF: Mapping[str, tuple[Case, ...]] = {
 """The cases of each measurement that has cases."""
 NAMES = (*OF, PREDICATE)
 InProcess = Callable[..., dict[str, Any]]
-"""Runs a measurement in a new process: its figures."""
+"""Function that runs a measurement in a new process, and returns its figures."""
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 

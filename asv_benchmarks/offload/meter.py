@@ -30,7 +30,7 @@ class Taken:
 
 
 class Meter:
-    """Measures work of a JVM that this process has started.
+    """Measure work of a JVM that this process has started.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from reactive import Database, fixpoint
 from spark_backend import SparkOffload
 
 BELOW = 3
-"""Nodes below each of a tree."""
+"""Number of children of each node of a tree."""
 
 
 class Edge(NamedTuple):

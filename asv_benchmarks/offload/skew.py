@@ -142,7 +142,7 @@ class Side:
 
 
 class Meter:
-    """Measures pieces of work, by the side that they are of and their kind."""
+    """Measure pieces of work, by their side and kind."""
 
     def __init__(self, spark: Any) -> None:
         self._tasks = Tasks(spark)

@@ -30,7 +30,7 @@ class Peer(Protocol):
 
 
 class Reactive:
-    """This library."""
+    """The side of this library."""
 
     def __init__(self, query: str) -> None:
         db = Database()
@@ -127,7 +127,7 @@ class DuckDB:
 
 
 class Polars:
-    """Polars: a frame with a row more, and the query again."""
+    """Polars: append a row to a frame, and run the query again."""
 
     def __init__(self, query: str) -> None:
         self._query = query

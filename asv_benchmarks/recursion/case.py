@@ -44,7 +44,7 @@ class Case:
     name: str
     title: str
     size: int
-    """Nodes, where the rows are made for it."""
+    """Number of nodes, if the rows are made for it."""
     tables: tuple[TableOf, ...]
     query: Callable[..., Relation[*tuple[Any, ...]]]
     scratch: Callable[..., Collection[Row]]

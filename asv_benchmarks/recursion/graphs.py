@@ -1,4 +1,4 @@
-"""Graphs: a chain, a random digraph, a random tree; and what one asks of edges.
+"""Graphs: a chain, a random digraph, a random tree; and queries over edges.
 
 Edges are the rows: named tuples of the fields `src` and `dst`.
 """
@@ -19,7 +19,7 @@ class Edge(NamedTuple):
 
 
 def chain(nodes: int) -> list[Edge]:
-    """Nodes one after the other."""
+    """Return the edges of nodes in a chain."""
     return [Edge(node, node + 1) for node in range(nodes - 1)]
 
 

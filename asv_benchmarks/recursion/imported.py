@@ -40,7 +40,7 @@ def scratch(imports: Table) -> set[Import]:
 
 
 def rows_of(size: int, random: Random) -> Rows:
-    """Imports; of a part of the modules, if there are more than `size`."""
+    """Return imports; of a part of the modules, if there are more than `size`."""
     return (within([Import(*pair) for pair in stdlib().imports], size, random),)
 
 

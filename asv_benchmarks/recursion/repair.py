@@ -30,7 +30,7 @@ class Distance(NamedTuple):
 
 
 class Repair:
-    """Keeps roads by both ends, starts, and the least cost of every place that is reached."""
+    """Keep roads by both ends, starts, and the least cost of every place that is reached."""
 
     def __init__(self) -> None:
         self._after: dict[int, set[Road]] = {}

@@ -19,7 +19,7 @@ from asv_benchmarks.recursion.stdlib import shared
 from asv_benchmarks.table import machine
 
 InProcess = Callable[..., dict[str, Any]]
-"""Runs a measurement in a new process: its figures."""
+"""Function that runs a measurement in a new process, and returns its figures."""
 TITLE = "## Recursion"
 TEXT = """\
 Recursive queries, beside what one would write without the engine. *From scratch*: the query

@@ -16,7 +16,7 @@ SCRATCH = "scratch"
 
 
 class Scratch:
-    """Keeps the rows of the tables, and the result of the last evaluation.
+    """Keep the rows of the tables, and the result of the last evaluation.
 
     It does not compute changes, so its listener is not called.
     """
@@ -49,7 +49,7 @@ class Scratch:
 
 
 class ByHand:
-    """Keeps the rows of the tables, to refuse the removal of an absent one; the rest is by hand."""
+    """Keep the rows of the tables, to refuse the removal of an absent one; the rest is by hand."""
 
     def __init__(self, program: Program, tables: int, listener: Listener) -> None:
         self._program = program

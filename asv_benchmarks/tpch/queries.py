@@ -1,5 +1,7 @@
-"""Seven queries as one would write them for a live view; the first table of each is the one that
-changes. Money times a discount in hundredths is in hundredths of a cent."""
+"""Seven queries as a user would write them for a live view; the first table of each changes.
+
+Money times a discount in hundredths is in hundredths of a cent.
+"""
 
 from __future__ import annotations
 

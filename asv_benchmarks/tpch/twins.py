@@ -21,9 +21,9 @@ Rows = dict[Row, int]
 
 
 class Sums:
-    """Keeps the rows of the first table with their counts, and the sums and number of each group.
+    """Keep the rows of the first table with their counts, and the sums and number of each group.
 
-    `fact(row)` gives the group and the addends of a row; None if it is left out.
+    `fact(row)` returns the group and the addends of a row; None if it is left out.
     """
 
     def __init__(self, listener: Listener, fact: Callable[[Row], Fact | None]) -> None:
@@ -311,8 +311,7 @@ class Q18(Sums):
 
 
 class Q13:
-    """Orders with their counts, how many usual ones each customer has, and of each such number how
-    many customers have it."""
+    """Orders with their counts, usual orders per customer, and customers per such number."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener

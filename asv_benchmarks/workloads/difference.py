@@ -31,9 +31,9 @@ def query(wanted: Table[Item], done: Table[Item]) -> Relation[*tuple[Any, ...]]:
 
 
 class Twin:
-    """Keeps both tables with counts: each decides what a change of the other one shows.
+    """Keep both tables with counts: each decides the effect of a change of the other one.
 
-    Keeps the result as a set, to be read.
+    Keep the result as a set, to be read.
     """
 
     def __init__(self, listener: Listener) -> None:
@@ -142,13 +142,13 @@ class FourTurns:
 
 
 def rows(size: int, random: Random) -> Rows:
-    """Items, and half of them again: equal, but not the same objects."""
+    """Return items, and half of them again: equal, but other objects."""
     done = random.sample(range(size), size // 2)
     return [_item(number) for number in range(size)], [_item(number) for number in done]
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Items come and go on both sides."""
+    """Insert and delete items on both sides."""
     return FourTurns(rows, random)
 
 

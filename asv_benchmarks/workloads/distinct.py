@@ -32,10 +32,10 @@ def query(visits: Table[Visit]) -> Relation[*tuple[Any, ...]]:
 
 
 class Twin:
-    """Keeps visits with their counts, to refuse the removal of one that is not there.
+    """Keep visits with their counts, to refuse the removal of an absent one.
 
-    Keeps for each pair how many visits it has, to know the first and the last one; the keys of
-    that dictionary are the result.
+    Keep the number of visits of each pair, to know the first and the last one; the keys of that
+    dictionary are the result.
     """
 
     def __init__(self, listener: Listener) -> None:
@@ -84,7 +84,7 @@ class Twin:
 
 
 def rows(size: int, random: Random) -> Rows:
-    """Visits; half of them are the only one of their user."""
+    """Return visits; half of them are the only one of their user."""
     return ([visit(number, random) for number in range(size)],)
 
 

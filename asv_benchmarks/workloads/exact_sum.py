@@ -32,7 +32,7 @@ Group = tuple[int, int]
 
 
 class Twin:
-    """Keeps sales with their counts, and for each product the exact sum and the row it shows."""
+    """Keep sales with their counts, and for each product the exact sum and its result row."""
 
     def __init__(self, listener: Listener) -> None:
         self._sales: dict[Sale, int] = {}

@@ -39,10 +39,10 @@ def query(sales: Table[Sale]) -> Relation[*tuple[Any, ...]]:
 
 
 class Twin:
-    """Keeps sales with their counts, to refuse the removal of one that is not there.
+    """Keep sales with their counts, to refuse the removal of an absent one.
 
-    Keeps for each product the row of the result, which is its whole state: floats are added
-    plainly, and rounding errors remain.
+    Keep for each product the row of the result, which is its whole state: floats are added plainly,
+    and rounding errors remain.
     """
 
     def __init__(self, listener: Listener) -> None:

@@ -36,9 +36,9 @@ def query(orders: Table[Order]) -> Relation[*tuple[Any, ...]]:
 
 
 class Twin:
-    """Keeps orders with their counts, to refuse the removal of one that is not there.
+    """Keep orders with their counts, to refuse the removal of an absent one.
 
-    Keeps for each product the row of the result, which is its whole state.
+    Keep for each product the row of the result, which is its whole state.
     """
 
     def __init__(self, listener: Listener) -> None:

@@ -39,11 +39,11 @@ def query(orders: Table[Order], customers: Table[Customer]) -> Relation[*tuple[A
 
 
 class Twin:
-    """Keeps customers by their key, to look one up, and orders with their counts, to refuse the
-    removal of one that is not there.
+    """Keep customers by their key, and orders with their counts.
 
-    Keeps for each customer the number and the amount of the orders, which tell what changes when
-    the customer comes or goes, and the same for each region.
+    The counts refuse the removal of an absent order. Keep for each customer the number and the
+    amount of the orders, which determine the effect of inserting or deleting the customer, and the
+    same sums for each region.
     """
 
     def __init__(self, listener: Listener) -> None:

@@ -36,10 +36,10 @@ def query(readings: Table[Reading]) -> Relation[*tuple[Any, ...]]:
 
 
 class Twin:
-    """Keeps readings with their counts, to refuse the removal of one that is not there.
+    """Keep readings with their counts, to refuse the removal of an absent one.
 
-    Keeps the values of each sensor in order, since the next extreme may be any of them, and the
-    row of the result, to see immediately whether a value is an extreme.
+    Keep the values of each sensor in order, since the next extreme may be any of them, and the row
+    of the result, to see immediately whether a value is an extreme.
     """
 
     def __init__(self, listener: Listener) -> None:
@@ -162,7 +162,7 @@ def rows(size: int, random: Random) -> Rows:
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Extremes come and go."""
+    """Insert and delete extremes."""
     return Sliding(rows[0], random)
 
 

@@ -15,9 +15,9 @@ Pair = tuple[Parcel, Parcel]
 
 
 class Twin:
-    """Keeps both tables by the order, with counts, and the pairs that are seen.
+    """Keep both tables by the order, with counts, and the pairs that are seen.
 
-    `seen` is what the query asks of two parcels of one order.
+    `seen` is the condition of the query on two parcels of one order.
     """
 
     def __init__(self, seen: Callable[[Parcel, Parcel], bool], listener: Listener) -> None:

@@ -36,7 +36,7 @@ def query(readings: Table[Reading]) -> Relation[*tuple[Any, ...]]:
 
 
 class Twin:
-    """Keeps all readings in order: any of them may move up when those above it go.
+    """Keep all readings in order: any of them may move up when higher ones are deleted.
 
     The sorted list also tells whether a reading may be removed; no dictionary is needed.
     """
@@ -117,7 +117,7 @@ def rows(size: int, random: Random) -> Rows:
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Readings enter and leave the ten."""
+    """Insert and delete readings of the ten."""
     return Leaders(rows[0], random)
 
 

@@ -1,4 +1,4 @@
-"""Play a service that makes and drops queries, classes and others; its memory must not
+"""Play a service that makes and drops queries and classes; its memory must not
 grow.
 
 python -m tests.growth.memory --rounds 10000 --commits 100
