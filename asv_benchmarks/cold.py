@@ -34,7 +34,7 @@ NAMES = [each.name for each in WORKLOADS]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure what the command line says."""
+    """Run the measurements that the command line selects."""
     parser = argparse.ArgumentParser(prog="asv_benchmarks.cold")
     parser.add_argument("--size", type=int, default=SIZE, help="rows of the first table")
     parser.add_argument("--changes", type=int, default=CHANGES, help="cold ones, of each side")

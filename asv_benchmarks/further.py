@@ -114,7 +114,7 @@ def _anew(name: str, number: int) -> Asked:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure what the command line says."""
+    """Run the measurements that the command line selects."""
     parser = argparse.ArgumentParser(prog="asv_benchmarks.further")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--views", type=int, default=40)

@@ -146,7 +146,7 @@ def _there_and_back(rows: list[Order]) -> Callable[[Any], None]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure what the command line says."""
+    """Run the measurements that the command line selects."""
     parser = argparse.ArgumentParser(prog="asv_benchmarks.many_views")
     parser.add_argument("--views", type=int, nargs="*", default=VIEWS, help="how many views")
     parser.add_argument("--rows", type=int, default=ROWS, help="rows of the table")

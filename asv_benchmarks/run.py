@@ -93,7 +93,7 @@ def change_figures(name: str, size: int, small: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> None:
-    """Measure what the command line says."""
+    """Run the measurements that the command line selects."""
     figures: Mapping[str, object]
     match arguments:
         case ["load", name, size, side]:

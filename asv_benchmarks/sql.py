@@ -257,7 +257,7 @@ def making(repeat: int) -> Iterator[tuple[str, float, float, float]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what the command line says."""
+    """Run the measurements that the command line selects."""
     parser = argparse.ArgumentParser(prog="asv_benchmarks.sql")
     parser.add_argument("--rows", nargs="*", type=int, default=[10_000, 30])
     parser.add_argument("--repeat", type=int, default=REPEAT)

@@ -18,7 +18,7 @@ HEADER = ("cliff", "its neighbour, or twin", "asked", "measured", "bare")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure what the command line says."""
+    """Run the measurements that the command line selects."""
     parser = argparse.ArgumentParser(prog="asv_benchmarks.cliffs")
     parser.add_argument("--only", nargs="*", metavar="NAME", help="families, or words of names")
     parser.add_argument("--runs", type=int, default=RUNS, help="medians are over these")

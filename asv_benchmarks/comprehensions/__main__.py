@@ -50,7 +50,7 @@ def timed(name: str, rows: int, turns: int) -> Beside:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what the command line says."""
+    """Run the measurements that the command line selects."""
     parser = argparse.ArgumentParser(prog="asv_benchmarks.comprehensions")
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--turns", type=int, default=TURNS)

@@ -25,7 +25,7 @@ WORST = 25
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure what the command line says."""
+    """Run the measurements that the command line selects."""
     options = _options(arguments)
     cells = all_cells()
     if options.show:

@@ -20,7 +20,7 @@ HEADER = (
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure what the command line says."""
+    """Run the measurements that the command line selects."""
     parser = argparse.ArgumentParser(prog="asv_benchmarks.nexmark")
     parser.add_argument("--size", type=int, default=SIZE, help="people, auctions and bids")
     parser.add_argument("--only", nargs="*", choices=READ, metavar="QUERY", help="not all of them")

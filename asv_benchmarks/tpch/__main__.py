@@ -23,7 +23,7 @@ HEADER = (
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure what the command line says."""
+    """Run the measurements that the command line selects."""
     parser = argparse.ArgumentParser(prog="asv_benchmarks.tpch")
     parser.add_argument("--scale", type=float, default=SCALE, help="1: 1,500,000 orders")
     parser.add_argument("--only", nargs="*", choices=READ, metavar="QUERY", help="not all of them")
