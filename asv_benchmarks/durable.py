@@ -56,7 +56,7 @@ class Followed:
         return [Order(n, n % 500, 1.5) for n in range(first, first + count)]
 
     def add(self, count: int) -> None:
-        """Each a commit of its own."""
+        """Add rows, each in its own commit."""
         add = self.table.add
         for row in self.rows(count):
             add(row)
@@ -73,7 +73,7 @@ class Inserted:
         self._next = 0
 
     def add(self, count: int) -> None:
-        """Each a transaction of its own."""
+        """Insert rows, each in its own transaction."""
         execute = self._connection.execute
         for n in range(self._next, self._next + count):
             execute("insert into orders values (?, ?, ?)", (n, n % 500, 1.5))

@@ -28,7 +28,7 @@ class Load(NamedTuple):
 
 
 def measured(work: Callable[[], object], clock: Callable[[], float] = perf_counter) -> Load:
-    """Do it once, and see what it takes."""
+    """Run `work` once, and measure its cost."""
     gc.collect()
     _forget_peak()
     before = resident()

@@ -28,7 +28,7 @@ Change = Callable[[int, int], None]
 
 
 def engine(size: int) -> tuple[Change, Callable[[], Any]]:
-    """Return a group of `Collect`, and what it shows."""
+    """Return a change of a group of `Collect`, and a function that reads the result."""
     rows = Database().table(tuple)
     view = rows.group_by(lambda r: r[0]).aggregate(Collect(lambda r: r[1])).materialize()
     rows.add_all([("a", n) for n in range(size)])

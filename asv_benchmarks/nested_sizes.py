@@ -54,7 +54,7 @@ class Side:
         self.rows.add_all([Item(n, n % roots) for n in range(size * roots)])
 
     def changes(self, after: Callable[[int], Any]) -> float:
-        """Microseconds of a row that comes or goes."""
+        """Return the microseconds of an inserted or deleted row."""
         begin = process_time()
         for number in range(CHANGES):
             self.rows.add(Item(-1 - number, 0))

@@ -2,10 +2,10 @@
 
     snapshot    200,000 rows into a keyed table    twin: a cursor, a class, `add_all`
     changes     100,000 rows in transactions of 100   twin: the same messages, a dictionary of rows
-    latency     from COMMIT until a view's subscriber hears of it, of one row
+    latency     from COMMIT until a view's subscriber is notified, of one row
     durable     commits of one row to a table that Postgres keeps   twin: INSERT, commit
 
-The twin of changes is the least that one could write: it decodes inserts with the same decoder, and
+The twin of changes is a minimal program: it decodes inserts with the same decoder, and
 has one table, no transactions, no errors and no position.
 
 python -m asv_benchmarks.postgres
@@ -122,7 +122,7 @@ def _by_hand(dsn: str) -> dict[int, Item]:
 
 
 def latencies(server: PostgresServer) -> tuple[list[float], list[float]]:
-    """Seconds from before COMMIT, and from after it, until a subscriber hears of a row."""
+    """Return the seconds from before COMMIT, and from after it, to the notification of a row."""
     dsn = server.new_database()
     server.execute(dsn, TABLE)
     db = Database()

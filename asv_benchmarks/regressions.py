@@ -95,7 +95,7 @@ def judged(file: Path, ratios: dict[str, float], now: str) -> list[Slower]:
 
 
 def accept(file: Path) -> None:
-    """Take what the last run measured as the bases."""
+    """Make the figures of the last run the bases."""
     *before, last = kept(file)
     keep(file, [*before, Run(last.date, last.ratios)])
 

@@ -165,7 +165,7 @@ class Shop:
             each.execute("create index of_customer on orders (cid)")
 
     def change(self) -> tuple[int, int]:
-        """Return an order, and what its amount is to become."""
+        """Return an order, and its new amount."""
         return self._random.randrange(len(self.orders)), self._random.randrange(1000)
 
     def apply(self, changes: Sequence[tuple[int, int]]) -> None:

@@ -1,4 +1,4 @@
-"""Markdown: a table, what it was measured on, and where it stands in the docs."""
+"""Markdown: a table, the machine of its measurement, and its place in the docs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def put(text: str, file: Path, begin: str = BEGIN, end: str = END) -> None:
 
 
 def publish(text: str, name: str, *, write: bool) -> None:
-    """Print it, and put it into the docs, if so asked: between the markers of its name."""
+    """Print the text; if `write`, also put it into the docs, between the markers of its name."""
     print(text)
     if write:
         put(text, DOCS, f"<!-- {name}: begin -->", f"<!-- {name}: end -->")

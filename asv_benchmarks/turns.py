@@ -1,6 +1,6 @@
 """Time two sides in turns, in one process: processor time, the garbage collected between.
 
-Each side gets the same work, and which goes first alternates, so that a noisy moment hits both.
+Each side gets the same work, and the order alternates, so that a noisy moment hits both.
 """
 
 from __future__ import annotations

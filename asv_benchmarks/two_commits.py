@@ -61,7 +61,7 @@ def of_sqlalchemy(file: str) -> Iterator[Way]:
 
 
 class Side:
-    """A table with a view, and rows that come."""
+    """A table with a view, and rows to insert."""
 
     def __init__(self) -> None:
         self.db = Database()

@@ -42,7 +42,7 @@ ROUNDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query over tables, and the rows of these; `divisor` says how many fewer than asked for."""
+    """A query over tables, with their rows, whose number is divided by `divisor`."""
 
     name: str
     of: Callable[..., Any]

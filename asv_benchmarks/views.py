@@ -1,4 +1,4 @@
-"""Many views of one shape, each of one value: what one more takes, and what a commit takes."""
+"""Many views of one shape, each of one value: the cost of one more view, and of a commit."""
 
 from __future__ import annotations
 

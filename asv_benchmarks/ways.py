@@ -453,7 +453,7 @@ class Side:
         self._process.communicate()
 
     def ask(self, text: str) -> str:
-        """Return what the process answers: to "digest" that of its views, else microseconds."""
+        """Return the answer of the process: a digest of its views, or microseconds."""
         given, answers = self._process.stdin, self._process.stdout
         assert given is not None and answers is not None
         print(text, file=given, flush=True)
@@ -512,7 +512,7 @@ def verdict(way: Way, ratios: Sequence[float]) -> str:
 
 
 def table(ways: Sequence[Way], runs: int = RUNS) -> list[str]:
-    """A line per way and query; the lines of its files and the verdict stand in the first."""
+    """Return a line per way and query; the first has the lines of its files, and the verdict."""
     lines = []
     for way in ways:
         gains = [gain(way, query, runs) for query in way.queries]

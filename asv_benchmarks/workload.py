@@ -34,7 +34,7 @@ class Change(NamedTuple):
 
 
 class TableDelta(NamedTuple):
-    """Rows that come and go in one batch; no row does both."""
+    """Inserted and deleted rows of one batch; no row is both."""
 
     added: Sequence[Row] = ()
     removed: Sequence[Row] = ()
@@ -107,7 +107,7 @@ class Workload:
 
 
 def load(side: Side, rows: Rows, *, part: int | None = None) -> None:
-    """Fill the tables, the largest last, each in one batch; that one in parts, if so asked."""
+    """Fill the tables, the largest last, each in one batch; the largest in parts of `part` rows."""
     for table in reversed(range(len(rows))):
         size = part if part and not table else len(rows[table]) or 1
         for start in range(0, len(rows[table]), size):

@@ -58,7 +58,7 @@ class Cliff:
 
     @property
     def asked(self) -> str:
-        """In words."""
+        """The limits, as text."""
         times = [] if self.most is None else [f"{self.most:g}x"]
         bare = [] if self.bare is None else [f"{self.bare:g} {self.unit}"]
         return ", ".join([*times, *bare]) or "-"
@@ -82,7 +82,7 @@ def measured(cliff: Cliff, *, size: int | None = None, runs: int = RUNS) -> Besi
 
 
 def _run(cliff: Cliff, sides: Sides, clocked: Times) -> list[Any]:
-    """Both sides once, in turns, with what they return."""
+    """Run both sides once, in turns; return their results."""
     states = [side.ready() for side in sides]
     returned: list[Any] = [None, None]
 

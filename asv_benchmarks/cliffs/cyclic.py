@@ -1,7 +1,7 @@
 """Cyclic joins: triangles and circles of four, listed, summed, per node and counted.
 
-By hand: each node's targets and sources with the edges to them; what an edge closes is found by an
-intersection of two of these.
+By hand: each node's targets and sources with the edges to them; the circles that an edge closes
+are found by an intersection of two of these.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ def rows_of(size: int, random: Random) -> Rows:
 
 
 def stream_of(rows: Rows, random: Random) -> Stream:
-    """New edges come; random ones go."""
+    """Insert new edges; delete random ones."""
     known = {(edge.src, edge.dst) for edge in rows[0]}
     nodes = 1 + max(edge.src for edge in rows[0])
 

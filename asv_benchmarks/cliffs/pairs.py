@@ -83,7 +83,7 @@ def over_filled(
 
 
 def load(size: int) -> Sides:
-    """The items come under the view; by hand: they are kept too, once each."""
+    """Load the items under the view; by hand, store them too, once each."""
     items, owners = _rows(size)
 
     def ready() -> tuple[Table[Item], Any]:
@@ -107,7 +107,7 @@ def load(size: int) -> Sides:
 
 
 def partners(*, comes: bool) -> Callable[[int], Sides]:
-    """An owner of all items comes, or goes; by hand: the pairs are kept or forgotten."""
+    """Insert or delete an owner of all items; by hand, store or drop the pairs."""
 
     def sides(size: int) -> Sides:
         items = [Item(number, 1, number % 10) for number in range(size)]

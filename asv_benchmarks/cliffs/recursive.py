@@ -32,7 +32,7 @@ def edges(case: Case, kind: str = RANDOM, other: str = TWIN) -> Callable[[int], 
 
 
 def loaded(case: Case, *, read: bool = False) -> Callable[[int], Sides]:
-    """All edges in one transaction; then all rows of the result are read, if so asked."""
+    """Insert all edges in one transaction; if `read`, read all rows of the result."""
 
     def sides(size: int) -> Sides:
         rows = case.rows(size, Random(SEED))

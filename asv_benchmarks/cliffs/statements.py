@@ -19,7 +19,7 @@ class Sold(NamedTuple):
 
 
 def in_transaction(size: int) -> Sides:
-    """Each statement in a transaction of its own, under a view that has a subscriber."""
+    """Run each statement in its own transaction, under a view that has a subscriber."""
     return _summed(size, _in_transactions), _summed(size, _plainly)
 
 

@@ -56,7 +56,7 @@ CONDITIONS: dict[str, Asked] = {
 
 
 def change(asked: Asked, views: int, of: Asked = equation, others: int = 0) -> Any:
-    """A row of one view comes and goes; beside the same of fewer views, or of the equation."""
+    """Insert and delete a row of one view; beside fewer views, or the equation."""
 
     def sides(size: int) -> Sides:
         ours, its = _scaled(views, size), _scaled(others or views, size)
@@ -66,7 +66,7 @@ def change(asked: Asked, views: int, of: Asked = equation, others: int = 0) -> A
 
 
 def unwanted(size: int) -> Sides:
-    """A row that no view shows comes and goes."""
+    """Insert and delete a row that no view shows."""
     many, few = _scaled(MANY, size), _scaled(FEW, size)
     return _changed(equation, size, many, many), _changed(equation, size, few, few)
 
@@ -100,7 +100,7 @@ def _changed(asked: Asked, size: int, views: int, first: int) -> Timed:
 
 
 def _made(asked: Asked, size: int) -> Timed:
-    """Beside as many views that are there already."""
+    """Make views beside as many existing ones."""
     sold = _filled(size)
     before = [asked(sold, MADE + c).materialize() for c in range(MADE)]
     expected = {c: sum(_shows(asked, row, c) for row in sold) for c in (0, MADE // 2, MADE - 1)}

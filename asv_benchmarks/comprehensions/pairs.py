@@ -74,7 +74,7 @@ class Shop:
 
 
 def pairs(s: Shop) -> dict[str, tuple[Any, Any]]:
-    """Each kind of query: a function without parameters, and a relation."""
+    """Return each kind of query: a function without parameters, and a relation."""
     customers: Any = s.customers
     orders: Any = s.orders
     blocked, edges = s.blocked, s.edges

@@ -1,4 +1,4 @@
-"""Each analysis alone: the whole history, optimized and with the query as it is written."""
+"""Single analyses: the whole history, optimized and with the query as it is written."""
 
 from __future__ import annotations
 

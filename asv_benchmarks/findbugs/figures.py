@@ -90,7 +90,7 @@ def bases(runs: Sequence[BaseTimes]) -> list[str]:
 
 
 def reading(runs: Sequence[ReadingTimes]) -> list[str]:
-    """One class file of thousands is written anew."""
+    """Report the rewriting of one class file of thousands."""
     title = f"### One class file of {FILES:,}"
     if not runs[0]:
         return [title, "", "Not measured: there was no JDK to read class files of."]
@@ -116,7 +116,7 @@ def reading(runs: Sequence[ReadingTimes]) -> list[str]:
 
 
 def alone(example: Sequence[Times], published: Sequence[Times]) -> list[str]:
-    """Each analysis alone over Vespucci, optimized and as written."""
+    """Report each analysis alone over Vespucci, optimized and as written."""
     header = [
         "the whole history, one analysis",
         "optimized, ms",

@@ -68,7 +68,7 @@ def jdk_files() -> Iterator[tuple[str, bytes]]:
 
 
 def edited_file(data: bytes) -> bytes:
-    """Another method is called, wherever one of some names is; the file itself if none is.
+    """Return the file with another called method; the file itself if it has none of the names.
 
     Names are constants of their own in a class file: a tag, a length, and the name.
     """

@@ -168,7 +168,7 @@ def _named() -> Iterator[tuple[str, Cell]]:
 
 
 def named(cell: Cell, base: str) -> str:
-    """Return the name of a cell: its base, and what differs."""
+    """Return the name of a cell: its base, and the differences."""
     changes = (
         f"{field}={text(value)}" for field, (_, value) in differences(BASES[base], cell).items()
     )

@@ -35,7 +35,7 @@ def _joins(cell: Cell) -> list[str]:
 
 
 def _early(cell: Cell, table: int) -> list[str]:
-    """Return the conditions of one table, where they stand below the joins."""
+    """Return the conditions of one table, if they are below the joins."""
     names = [name for name in cell.conditions if cell.early and cell.depth(name) == table]
     return [f".where(lambda {BINDINGS[table]}: {cell.condition(name)})" for name in names]
 

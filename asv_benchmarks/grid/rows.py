@@ -82,7 +82,7 @@ class Data:
         return self._random_ones()
 
     def batches(self) -> Iterator[tuple[TableDelta, ...]]:
-        """Half of the rows come, half go: at most half of the table."""
+        """Insert half of the rows, then delete half: at most half of the table."""
         rows = self.rows[0].copy()
         half = max(1, min(self.cell.batch, len(rows)) // 2)
         while True:

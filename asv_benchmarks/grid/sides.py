@@ -52,7 +52,7 @@ def engine(cell: Cell, data: Data, listener: Listener) -> Engine:
 
 
 def asked(cell: Cell, data: Data) -> Asked:
-    """The query of a cell, over tables of its rows; what others refer to by key is keyed by it."""
+    """Return the query of a cell, over tables of its rows; a referenced table is keyed."""
     types = [tuple if cell.rows == "tuple" else each for each in data.classes]
     keys: list[Any] = [None]
     for table in range(1, cell.tables):
@@ -99,7 +99,7 @@ def equal(one: Result, other: Result) -> bool:
 
 
 def _rest(row: Any) -> Any:
-    """Return the key of a row of several, and what else of it is not a float."""
+    """Return the key of a row, and its other values that are no floats."""
     return (row[0], *(part for part in row[1:] if not isinstance(part, float)))
 
 

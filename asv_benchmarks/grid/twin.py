@@ -24,7 +24,7 @@ none = {}
 
 
 def twin_text(cell: Cell) -> str:
-    """Return a function of two listeners, of one change and of many, that gives the verbs."""
+    """Return the text of a function of two listeners (changes, batches) that returns the verbs."""
     sink = sink_of(cell)
     body = [*_state(cell), *sink.state()]
     for table in range(cell.tables):
@@ -69,7 +69,7 @@ def _change(cell: Cell, sink: Sink, table: int, weight: int) -> list[str]:
 
 
 def _main(cell: Cell, inner: list[str], weight: int) -> list[str]:
-    """Return a row of the first table: kept, asked, indexed, and its partners looked up."""
+    """Return the lines for a row of the first table: store, test, index, look up partners."""
     lines = inner
     for table in reversed(range(cell.joins)):
         lines = _looked_up(cell, table, lines)

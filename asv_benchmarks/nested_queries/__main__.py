@@ -1,4 +1,4 @@
-"""Measure the queries of the thesis, beside what it says of its own.
+"""Measure the queries of the thesis, beside its published figures.
 
 python -m asv_benchmarks.nested_queries [--scale 0.01] [--only q2 q3] [--write]
 """

@@ -27,7 +27,7 @@ Groups = defaultdict[Any, Counts]
 
 
 class ByHand:
-    """Tables, each with what one changed row of it does."""
+    """Tables, each with the function for one changed row."""
 
     def __init__(self) -> None:
         self.does: dict[Any, Callable[[Any, int], None]] = {}
@@ -135,7 +135,7 @@ class Depth3(Q1):
 
 
 class Buying(ByHand):
-    """Customer, order and item, whenever each of them comes: the start of Q2 to Q7."""
+    """Customer, order and item, in any order of arrival: the start of Q2 to Q7."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -56,7 +56,7 @@ class Nation(NamedTuple):
 TYPES: tuple[type[Any], ...] = (Nation, Customer, Supplier, Part, Offer, Order, Item)
 """The tables in their order within a batch."""
 Change = tuple[type[Any], Sequence[Any], Sequence[Any]]
-"""A table, rows that come, and rows that go, in this order."""
+"""A table, inserted rows, and deleted rows, in this order."""
 Batch = Sequence[Change]
 
 

@@ -57,7 +57,7 @@ class Rows:
 
 
 class Bag(Rows):
-    """The output rows with their counts; `shows` gives the output of a row."""
+    """The output rows with their counts; `shows` returns the output of a row."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
@@ -127,7 +127,7 @@ class Q3(Bag):
 
 
 class Keyed(Rows):
-    """Tells of the keys that a row, or the rows of a batch, have touched."""
+    """Report the keys that a row, or the rows of a batch, have touched."""
 
     def one(self, row: Row, weight: int) -> None:
         before: Before = {}
@@ -251,7 +251,7 @@ class Q6(Winning):
 
 
 class Q5(Keyed):
-    """Keeps of each minute the bids on each auction, and these in the order of their numbers."""
+    """Keep for each minute the bids on each auction, and these ordered by their number of bids."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)
@@ -282,7 +282,7 @@ class Q5(Keyed):
 
 
 class Q7(Rows):
-    """Keeps of each minute the prices in order, and the bids of each price."""
+    """Keep for each minute the prices in order, and the bids of each price."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener)

@@ -96,14 +96,14 @@ class Changes:
         self._table = 0
 
     def pair(self, rows: int) -> tuple[Change, Change]:
-        """So many rows come, and go again."""
+        """Return an insert of `rows` rows, and their delete."""
         table = self._table
         self._table = (table + 1) % len(self._case.shares)
         added = self.more(table, rows)
         return Change(table, added, 1), Change(table, added, -1)
 
     def more(self, table: int, rows: int) -> list[Any]:
-        """So many new rows of a table."""
+        """Return `rows` new rows of a table."""
         kind, pick = self._case.kind(table), self._random.randrange
         numbers = islice(self._numbers, rows)
         return [_row(kind, n, pick(self._groups), self._random) for n in numbers]

@@ -1,8 +1,8 @@
 """A chain on Spark: orders joined with clients, then counted and summed by region, rows never here.
 
-first load      from the files until the view is there, beside Spark from scratch and the writing
+first load      from the files until the view is ready, beside Spark from scratch and the writing
                 of the same rows by bucket
-a flush         of n orders that come and go as a DataFrame, beside Spark from scratch
+a flush         of n inserted and deleted orders, as a DataFrame, beside Spark from scratch
 least           Spark's own join of two empty bucketed tables, then the sum
 read            a view of the joined rows, counted and summed by `to_spark()`, beside Parquet files
                 of the same rows
@@ -60,7 +60,7 @@ class Chain:
             empty.option("path", str(folder / f"empty-{name}")).saveAsTable(f"empty_{name}")
 
     def scratch(self) -> None:
-        """Evaluate the query from the files; the result goes nowhere."""
+        """Evaluate the query from the files; the result is not written."""
         read = (self.spark.read.parquet(str(self.folder / n)) for n in ("orders", "clients"))
         _nowhere(_totals(*read))
 
@@ -79,11 +79,11 @@ class Chain:
             shutil.rmtree(target)
 
     def added(self, number: int, count: int) -> Any:
-        """So many orders more, as a DataFrame."""
+        """Return `count` more orders, as a DataFrame."""
         return self._orders(self.rows + number * count, count)
 
     def check(self, view: Any) -> None:
-        """Raise if the view is not what Spark finds from scratch."""
+        """Raise if the view differs from Spark's result from scratch."""
         read = (self.spark.read.parquet(str(self.folder / n)) for n in ("orders", "clients"))
         expected = {tuple(row) for row in _totals(*read).collect()}
         if set(view) != expected:
@@ -116,7 +116,7 @@ def loaded(db: Database, folder: Path) -> tuple[Any, Any]:
 
 
 def flushes(meter: Meter, of: Chain, db: Database, changes: Sequence[int], rounds: int) -> None:
-    """Measure the first load, and flushes of rows that come and go."""
+    """Measure the first load, and flushes of inserted and deleted rows."""
     for _ in range(FEW):
         meter.measure(SCRATCH, of.scratch)
     meter.measure(WRITTEN, of.bucketed)

@@ -18,7 +18,7 @@ MOST_FLUSH: Mapping[str, Mapping[str, float]] = {
 }
 MOST_GROWTH = 1.3
 MOST_MOVE = {True: 30.0, False: 60.0}
-"""Seconds to move a million rows: what Spark sums up itself, and all others."""
+"""Limits of the seconds to move a million rows: sums that Spark computes, and all others."""
 MILLION = 1_000_000
 LEAST_FREED = 0.8
 LEAST_GAIN = 5.0
@@ -38,7 +38,7 @@ def merged(runs: Sequence[Any]) -> Any:
 
 
 def flushes(found: Found, size: int) -> list[str]:
-    """Report a flush, with what the commit before it takes, and a commit in the process."""
+    """Report a flush, with the time of the commit before it, and a commit in the process."""
     header = ["a flush", "changed rows", "s", "at most", "", "the slowest, s"]
     header += ["its commit, ms", "a commit in the process, ms"]
     rows = [

@@ -109,7 +109,7 @@ def factors(db: Database, ratings: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query over one table on Spark whose rows come and go.
+    """A query over one table on Spark whose rows are inserted and deleted.
 
     Parameters
     ----------

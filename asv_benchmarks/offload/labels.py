@@ -108,7 +108,7 @@ class Side:
         return HEAVY if number % SHARE == 0 else 1 + number * 7919 % (self._labels - 1)
 
     def change(self, count: int, *, is_heavy: bool) -> None:
-        """Let orders come; or let those go again that came last."""
+        """Insert orders; or delete the last inserted ones."""
         if self._came:
             self._orders.remove_all(self._came)
             self._came = []
@@ -121,7 +121,7 @@ class Side:
         self._orders.add_all(self._came)
 
     def check(self) -> None:
-        """Raise if the view is not what plain Python finds."""
+        """Raise if the view differs from plain Python."""
         self.view.verify()
 
 

@@ -1,8 +1,8 @@
 """PageRank on Spark: links that change, beside Spark from scratch over all links.
 
-first load      from the file of links until the ranks are there
-a flush         of n links that come and as many that go
-from scratch    DataFrames, joined and summed in each round, as one writes it; checkpoints keep the
+first load      from the file of links until the ranks are ready
+a flush         of n inserted and n deleted links
+from scratch    DataFrames, joined and summed in each round, as users write it; checkpoints keep the
                 plans short
 
 Ranks sum to 1; the tolerance is a millionth of the mean rank. All in one run: seconds on the clock,

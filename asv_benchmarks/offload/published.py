@@ -1,4 +1,4 @@
-"""The experiments of [mrql]: averages by group, of a table and of a join; rows come, then go.
+"""The experiments of [mrql]: averages by group, of a table and of a join; inserts, then deletes.
 
 Nine increments of one size, then the same rows are deleted, increment by increment. All sizes are
 measured one after the other on the same view, which is as large after each as it was before.

@@ -78,7 +78,7 @@ def graph(communities: int, nodes: int) -> Iterator[Edge]:
 
 
 class Measured:
-    """A view of the recursion on Spark, and what its flushes take."""
+    """A view of the recursion on Spark, and the cost of its flushes."""
 
     def __init__(self, query: Any, offload: SparkOffload) -> None:
         self.db = Database(offload=offload)
@@ -90,7 +90,7 @@ class Measured:
         self._pairs = 0
 
     def flush(self, name: str) -> Took:
-        """Bring the view up to date, and print what that took."""
+        """Bring the view up to date, and print the cost."""
         actions = self._store.executionsCount()
         each = took(self.db.flush)
         actions, before = self._store.executionsCount() - actions, self._pairs

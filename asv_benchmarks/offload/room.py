@@ -61,9 +61,9 @@ SOURCES = ("table", "stream", "commits")
 
 
 def move(query: str, rows: int) -> dict[str, Any]:
-    """Bytes of the process, and what it takes more while the view moves.
+    """Return the bytes of the process, and the additional bytes while the view moves.
 
-    `state` is what the process has grown by since it was empty, with Spark already there.
+    `state` is the growth of the process since it was empty, with Spark already started.
     """
     with _spark() as offload:
         db = Database(offload=offload)

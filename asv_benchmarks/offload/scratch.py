@@ -16,7 +16,7 @@ from asv_benchmarks.offload.flush import WARM_UP, Times, flushed, pairs, timed
 from asv_benchmarks.offload.sides import moved, spark
 
 PARTITIONS = (2, 4, 8)
-"""The settings: in how many parts Spark divides what it groups."""
+"""The settings: the numbers of partitions for Spark's groups."""
 Frame = Any
 COLUMNS = {
     Order: "id, id AS customer, rand(1) * 10000 AS amount",

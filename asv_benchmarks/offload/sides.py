@@ -36,7 +36,7 @@ class Side:
         self._heard.clear()
 
     def commit(self, *changes: Change) -> float:
-        """Seconds until the changes are made; in the process, subscribers have been told."""
+        """Return the seconds until the changes are made, and local subscribers notified."""
         start = perf_counter()
         with self.db.transaction():
             for table, rows, weight in changes:
@@ -45,7 +45,7 @@ class Side:
         return perf_counter() - start
 
     def flush(self) -> float:
-        """Seconds until the subscribers have been told of all commits."""
+        """Return the seconds until the subscribers are notified of all commits."""
         start = perf_counter()
         self.db.flush()
         return perf_counter() - start

@@ -100,7 +100,7 @@ class Side:
         len(self._view)
 
     def change(self, spark: Any, number: int, count: int) -> None:
-        """Let orders come, if the number is even, and let them go again if it is odd."""
+        """Insert orders if the number is even, and delete them if it is odd."""
         first = self._rows + number // 2 * count
         if count > MOST_ROWS:
             frame = orders_of(spark, self.layout, self._rows, first, count)
@@ -122,7 +122,7 @@ class Side:
         return [HEAVY] if self.layout == SKEWED else range(self._rows // CLIENTS // 2)
 
     def check(self, spark: Any) -> None:
-        """Raise if the view is not what Spark finds from scratch."""
+        """Raise if the view differs from Spark's result from scratch."""
         orders, clients = (spark.read.parquet(str(self._source / n)) for n in ("orders", "clients"))
         key = "customer"
         if self.query == BY_REGION:
@@ -216,7 +216,7 @@ def _run(rows: int, options: Mapping[str, Any]) -> Iterator[tuple[Any, list[Side
 
 
 def orders_of(spark: Any, layout: str, rows: int, first: int, count: int) -> Any:
-    """So many orders, as a DataFrame."""
+    """Return `count` orders, as a DataFrame."""
     clients = rows // CLIENTS
     of = f"id * 7919 % {clients}"
     if layout == SKEWED:

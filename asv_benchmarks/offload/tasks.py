@@ -39,7 +39,7 @@ class Spread:
 
 
 class Tasks:
-    """Looks at the tasks of a JVM that this process has started.
+    """Read the tasks of a JVM that this process has started.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""The peers, each with two queries: what a group ordered, and that of a join.
+"""The peers, each with two queries: sums of a group, and sums of a join.
 
-Each keeps the tables as suits it best, takes a change, and has the whole result afterwards. Those
-that recompute do so in the best form that they have for the query.
+Each keeps the tables as suits it best, takes a change, and has the whole result afterwards. Peers
+that recompute use their best form of the query.
 """
 
 from __future__ import annotations

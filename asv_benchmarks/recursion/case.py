@@ -18,7 +18,7 @@ Table = Collection[Row]
 
 
 class Program(Protocol):
-    """Written by hand for the one query: keeps its result while rows come and go, one by one."""
+    """A handwritten program for one query: it maintains its result row by row."""
 
     def add(self, table: int, row: Row, /) -> TableDelta:
         """Return the change of the result for an inserted row."""
@@ -48,7 +48,7 @@ class Case:
     tables: tuple[TableOf, ...]
     query: Callable[..., Relation[*tuple[Any, ...]]]
     scratch: Callable[..., Collection[Row]]
-    """The rows of the result, of the rows of each table: what one writes without the engine."""
+    """Function from the rows of each table to the result, as written without the engine."""
     program: Callable[[], Program] | None
     """The incremental program, where there is one to write."""
     rows: Callable[[int, Random], Rows]
@@ -60,12 +60,12 @@ class Case:
 
 
 def removals(rows: Iterable[Row], tables: int = 1, table: int = 0) -> list[Edit]:
-    """Each of the rows is removed from a table, in an edit of its own."""
+    """Return edits that each remove one of the rows from a table."""
     return [_edit(TableDelta(removed=[row]), tables, table) for row in rows]
 
 
 def additions(rows: Iterable[Row], tables: int = 1, table: int = 0) -> list[Edit]:
-    """Each of the rows is added to a table, in an edit of its own."""
+    """Return edits that each add one of the rows to a table."""
     return [_edit(TableDelta(added=[row]), tables, table) for row in rows]
 
 

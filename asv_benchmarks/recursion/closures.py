@@ -53,7 +53,7 @@ def chain_rows(size: int, random: Random) -> Rows:
 
 
 def chain_kinds(rows: Rows, random: Random) -> list[Kind]:
-    """On the middle edge, half of all pairs hang."""
+    """Return edits of a chain: half of all pairs depend on the middle edge."""
     edges = sorted(rows[0])
     return [
         Kind(LAST, removals([edges[-1]] * AGAIN)),

@@ -80,7 +80,7 @@ class Tree:
         return dict.fromkeys(below)
 
     def _attach(self, node: Node, loose: dict[Node, None]) -> None:
-        """Attach a node, and what it leads to, if a node that is not loose leads to it."""
+        """Attach a node and its descendants, if a node that is not loose leads to it."""
         parents, after = self.parents, self._graph.after
         for parent in self._graph.before[node]:
             if parent == self._root or (parent in parents and parent not in loose):

@@ -59,7 +59,7 @@ def rows_of(size: int, random: Random) -> Rows:
 
 
 def kinds_of(rows: Rows, random: Random) -> list[Kind]:
-    """On the edge above most nodes, most pairs hang."""
+    """Return edits of a tree: most pairs depend on the edge above most nodes."""
     edges = sorted(rows[0], key=lambda edge: edge.dst)
     return [
         Kind("the edge of a leaf", removals(sample(leaves(edges), 30, random))),

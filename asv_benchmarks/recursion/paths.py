@@ -1,4 +1,4 @@
-"""Shortest paths: what the cheapest way from a start to every place costs."""
+"""Shortest paths: the least cost from a start to every place."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def rows_of(size: int, random: Random) -> Rows:
 
 
 def kinds_of(rows: Rows, random: Random) -> list[Kind]:
-    """In twenty rounds an edge matters to nearly all nodes."""
+    """Return edits; in twenty rounds an edge matters to nearly all nodes."""
     return [
         Kind("a random edge", removals(sample(rows[0], 5, random))),
         Kind("a new edge", additions(new_edges(rows[0], Edge, 3, random))),

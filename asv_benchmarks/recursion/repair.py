@@ -1,7 +1,7 @@
-"""Written by hand: least costs from the starts, while roads and starts come and go.
+"""Handwritten: least costs from the starts, for inserted and deleted roads and starts.
 
-What comes can only make costs less: Dijkstra's algorithm from its end on. What goes matters if a
-least cost was by it. Then the places are found, nearest first, whose cost nothing explains that is
+An insert can only lower costs: Dijkstra's algorithm runs from its end on. A delete matters if a
+least cost used it. Then the places are found, nearest first, whose cost nothing explains that is
 not itself among them; they get the least cost by the places around them, nearest first again.
 Every cost is above zero, so that no place explains its own, and nothing but a start costs nothing.
 
@@ -76,7 +76,7 @@ class Repair:
         return self._delta(old)
 
     def _raise(self, place: int) -> TableDelta:
-        """A place may have lost what explains its cost."""
+        """Recompute from a place that may have lost the explanation of its cost."""
         costs = self._costs
         old: dict[int, int | None] = {}
         heap = [(costs[place], place)]

@@ -12,7 +12,7 @@ from asv_benchmarks.recursion.case import Case, Edit, Program
 from asv_benchmarks.workload import Listener, Result, Row, Rows, Side, TableDelta, Verb
 
 SCRATCH = "scratch"
-"""The side that evaluates the query anew after every change."""
+"""The side that recomputes the query after every change."""
 
 
 class Scratch:
@@ -112,7 +112,7 @@ def fill(side: Side, rows: Rows) -> None:
 
 
 def doing(side: Side, edit: Edit) -> Callable[[], object]:
-    """An edit of a side, ready to be called; one row comes and goes as by a user's one call."""
+    """Return an edit of a side, ready to be called; a single row is one call of a user."""
     rows = [(table, row) for table, delta in enumerate(edit) for row, _ in delta.pairs()]
     if len(rows) > 1:
         return partial(side.batch, *edit)

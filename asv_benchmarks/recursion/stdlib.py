@@ -2,8 +2,8 @@
 
 python -m asv_benchmarks.recursion.stdlib          # prints it as JSON
 
-It is read in a process of its own, so that what reading takes is no memory of the process that
-measures. Tests and installed packages are left out.
+It is read in a process of its own, so that reading takes no memory of the measuring
+process. Tests and installed packages are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Graph(NamedTuple):
 
     uses: list[tuple[str, str]]
     imports: list[tuple[str, str]]
-    """Between modules only."""
+    """Imports between modules only."""
     programs: list[str]
     """The modules that can be run as `python -m`."""
 
@@ -54,7 +54,7 @@ def stdlib() -> Graph:
 
 @contextmanager
 def shared() -> Iterator[None]:
-    """Let processes that are started meanwhile share the graph that was read."""
+    """Share the graph that was read with processes that are started in the block."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "graph.json"
         file.write_text(encoded(stdlib()))
@@ -86,7 +86,7 @@ def encoded(graph: Graph) -> str:
 
 
 def decoded(text: str) -> Graph:
-    """From JSON. Equal names are one string."""
+    """Decode a graph from JSON. Equal names are one string."""
     names, uses, imports, programs = json.loads(text)
     return Graph(
         [(names[a], names[b]) for a, b in uses],
@@ -112,7 +112,7 @@ def _modules(folder: Path) -> Iterator[tuple[str, Scope]]:
 
 
 def _is_program(module: Scope) -> bool:
-    """Return True if the module is named `__main__`, or asks whether it is."""
+    """Return True if the module is named `__main__`, or tests that it is."""
     if module.node.rpartition(".")[2] == "__main__":
         return True
     tests = [node.test for node in module.body.body if isinstance(node, ast.If)]

@@ -70,7 +70,7 @@ class Uses:
                 yield found
 
     def _resolve(self, scope: Scope, names: list[str]) -> str | None:
-        """Return the node that a mention in a scope stands for."""
+        """Return the node that a mention in a scope refers to."""
         head, *rest = names
         if rest and head == _receiver(scope):
             owner = scope.outer

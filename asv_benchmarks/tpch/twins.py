@@ -16,7 +16,7 @@ from asv_benchmarks.workload import Listener, OldNew, Result, Row, TableDelta, V
 from asv_benchmarks.workloads.counts import take_one
 
 Fact = tuple[Any, tuple[int, ...]]
-"""A group, and what a row adds to its sums."""
+"""A group, and the addends of a row to its sums."""
 Rows = dict[Row, int]
 
 
@@ -207,7 +207,7 @@ class Q9(Sums):
 
 
 class Leading:
-    """Rows in the order of a key that no two share, and what of the first few changes."""
+    """Rows in the order of a unique key, and the changes of the first few."""
 
     def __init__(self, first: int) -> None:
         self._first = first

@@ -111,7 +111,7 @@ def rows(size: int, random: Random) -> Rows:
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Orders come and go; those for one piece are not seen."""
+    """Insert and delete orders; orders for one piece are not seen."""
     return Churn(rows[0], lambda number: order(number, random), lambda o: o.quantity > 1, random)
 
 

@@ -164,7 +164,7 @@ def rows(size: int, random: Random) -> Rows:
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Orders come and go; customers stay."""
+    """Insert and delete orders; customers stay."""
     customers: list[Customer] = rows[1]
 
     def seen(row: Order) -> bool:

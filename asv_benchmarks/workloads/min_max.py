@@ -1,4 +1,4 @@
-"""Least and greatest value of each sensor, whose extremes come and go."""
+"""Least and greatest value of each sensor, with inserted and deleted extremes."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Twin:
 
 
 class Sliding:
-    """A new least value of a sensor comes, then the greatest one of a sensor goes."""
+    """Insert a new least value of a sensor, then delete the greatest one of a sensor."""
 
     def __init__(self, rows: list[Reading], random: Random) -> None:
         self._by_sensor: list[SortedList] = [SortedList(key=_value) for _ in range(SENSORS)]

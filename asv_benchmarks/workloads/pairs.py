@@ -45,7 +45,7 @@ class Twin:
         self._tell(moved)
 
     def _move(self, table: int, row: Parcel, weight: int, moved: Counter[Pair]) -> None:
-        """Put a row into its table, or take it out, and count what that does to the pairs."""
+        """Insert a row into its table, or delete it, and count the effect on the pairs."""
         own = self._sides[table].setdefault(row.order, {})
         if weight < 0:
             take_one(own, row)

@@ -1,4 +1,4 @@
-"""A relation of ten operators, to see what making and compiling costs."""
+"""A relation of ten operators, to measure the cost of making and compiling it."""
 
 from __future__ import annotations
 

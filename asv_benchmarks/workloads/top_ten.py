@@ -83,7 +83,7 @@ class Twin:
 
 
 class Leaders:
-    """A reading takes the lead, then one of the ten goes."""
+    """Insert a reading as the new leader, then delete one of the ten."""
 
     def __init__(self, rows: list[Reading], random: Random) -> None:
         self._rows = SortedList(rows, key=_value)

@@ -95,7 +95,7 @@ class Twin:
 
 
 class Closing:
-    """An edge comes that closes a triangle, and goes that is in one, in turn."""
+    """Insert an edge that closes a triangle, then delete an edge of one, in turn."""
 
     def __init__(self, rows: list[Edge], random: Random) -> None:
         self._edges = rows.copy()
@@ -146,7 +146,7 @@ def rows(size: int, random: Random) -> Rows:
 
 
 def stream(rows: Rows, random: Random) -> Stream:
-    """Edges of triangles come and go."""
+    """Insert and delete edges of triangles."""
     return Closing(rows[0], random)
 
 
