@@ -488,7 +488,7 @@ Delivered = TypeVar("Delivered", default=Any)
 
 
 class CallbackSink(Protocol):
-    """The sink that calls the callback, as far as a subscription uses it."""
+    """The part of a callback's sink that a subscription uses."""
 
     @property
     def state(self) -> str:

@@ -308,7 +308,7 @@ class Changes(Uncopyable, Closeable, Generic[T]):
             return not self._waiting
 
     def _next(self) -> Delta[T] | None:
-        """Return the next waiting delta, or None."""
+        """Return the next waiting delta; None if none waits."""
         while True:
             with self._lock:
                 if not self._waiting:

@@ -92,7 +92,7 @@ class Builder:
         return self.made[id(root)]
 
     def _there(self, node: Physical, inputs: Inputs) -> Node | None:
-        """Return the existing node of the graph that does the same, or None."""
+        """Return the existing node of the graph that computes the same; None if it is missing."""
         return None if isinstance(node, WIRED) else self.graph.find(node.does, inputs)
 
     def _built(self, node: Physical, inputs: Inputs) -> Node:

@@ -151,7 +151,7 @@ class PairHop:
         return _each(self._both, moves)
 
     def _both(self, old: tuple[Row, Any], new: tuple[Row, Any]) -> Sequence[Move]:
-        """Return the moves from joined rows of `old` to those of `new` with the same partners."""
+        """Return the moves from the joined rows of `old` to those of `new`, paired by `_paired`."""
         olds = self._found(*old)
         return _paired(olds, self._found(*new)) if olds else ()
 

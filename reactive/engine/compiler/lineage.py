@@ -342,7 +342,7 @@ def lost_of(table: str) -> RowsFlowedAway:
 
 
 def _refusal(table: str, part: str) -> str:
-    """Return the message of an error: `part` of a table that is not stored is lost."""
+    """Return the message: no node holds the rows of `part`, which reads an unstored table."""
     return (
         f"table {table!r} is not stored, and rows have flowed already\n"
         f"  nobody holds what became of them in: {part}\n"

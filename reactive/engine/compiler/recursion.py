@@ -414,7 +414,7 @@ def _label(function: Lifted, level: ShreddedLevel) -> Callable[[Row], Any]:
 
 
 def _order(level: ShreddedLevel) -> RowOrder | None:
-    """Return the order of the rows of a label, or None."""
+    """Return the order of the rows of a label; None if the level has no order."""
     if level.order is None:
         return None
     keys, sequence = _of_row(level.order, level), level.sequence

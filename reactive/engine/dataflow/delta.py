@@ -420,7 +420,7 @@ class Lineage(Protocol):
     """Follows moves of tables to the output of a leaf."""
 
     def find_moves(self, moved: MovesBySource) -> Moves | None:
-        """Return the function that finds the resulting moves of the leaf, or None."""
+        """Return the function that finds the resulting moves of the leaf; None without moves."""
         ...
 
     def renew(self) -> None:

@@ -310,7 +310,10 @@ def holds_all_rows(node: Node) -> bool:
 
 
 def view_rows_of(node: Node) -> Iterable[Pair] | None:
-    """Return the rows that a view holds for a node that does not hold its own output, or None."""
+    """Return the rows that a view holds for a node that does not hold its own output.
+
+    Return None if the node holds its output, or no view holds it.
+    """
     if node.contents is not None and not node.forgets:
         return None
     for reader, _ in node.consumers:

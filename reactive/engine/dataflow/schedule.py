@@ -176,7 +176,10 @@ class _Blocks:
 
 
 def _in_line(node: Node) -> InLine | None:
-    """Return the code that inlines the operator's step over a single row, or None."""
+    """Return the code that inlines the operator's step over a single row.
+
+    Return None if the operator has no such code, or the node steps at flushes.
+    """
     write: Callable[[], InLine | None] | None = getattr(node.operator, "in_line", None)
     return None if write is None or node.deferred else write()
 
@@ -225,7 +228,7 @@ def _delivery_lines(number: int, out: str, operator: Any, *, has_names: bool) ->
 
 
 def _find_leaf_order(leaf: Any) -> OrderBy | None:
-    """Return the order that a leaf follows, or None."""
+    """Return the order that a leaf follows; None if its rows are in no order."""
     order: OrderBy | None = getattr(leaf, "order", None)
     return order
 

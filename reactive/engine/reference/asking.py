@@ -305,7 +305,11 @@ class RepeatedQuery:
         return tests, source
 
     def _candidates(self, node: plan.Where) -> Callable[[Of, dict[Any, Any]], RowCandidates] | None:
-        """Return the function that finds candidate rows by the equations in filters, or None."""
+        """Return the function that finds candidate rows by the equations in filters.
+
+        Return None if there is no equation, or the filtered rows depend on the values
+        around.
+        """
         tests, source = self._filters(node)
         if id(source) in self._open or isinstance(source, plan.Product):
             return None

@@ -178,7 +178,7 @@ def _find_maximum(values: Iterable[Any]) -> Any:
 
 
 def _nan_of(values: Iterable[Any]) -> Any:
-    """Return the NaN among some values, a float before a decimal; or None."""
+    """Return the NaN among some values, a float before a decimal; None without a NaN."""
     odd = [value for value in values if is_nan(value)]
     return NAN if NAN in odd else next(iter(odd), None)
 
@@ -332,7 +332,10 @@ def _is_asking(expr: Expr) -> bool:
 
 
 def equation(test: Expr) -> tuple[Expr, Expr] | None:
-    """Return a value of the row, and the value around that it must equal; or None."""
+    """Return a value of the row, and the value around that it must equal.
+
+    Return None if the test is no such equation.
+    """
     match test:
         case Attempt(Operation("==") as equal, Constant(False)):  # a row that raises does not agree
             return equation(equal)

@@ -174,7 +174,10 @@ class RemoteOperator:
             self._waiting = WaitingEntries()
 
     def _feed(self, place: int) -> ExternalInput | None:
-        """Return the new external rows of an input, or None."""
+        """Return the external rows of an input that are not fed yet; None if there are none.
+
+        From now on they count as fed.
+        """
         table, through = self._sources[place]
         after, upto = self._fed[place], table.save()
         self._fed[place] = upto

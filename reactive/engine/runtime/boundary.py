@@ -126,7 +126,7 @@ def frames(traceback: TracebackType | None) -> Iterator[Any]:
 
 
 def _hide(error: BaseException) -> None:
-    """Remove the frames of the library from a traceback, unless the error is a bug of ours."""
+    """Remove the library's frames from a traceback, unless the error is a bug of the library."""
     kept: list[TracebackType] = []
     traceback, is_ours = error.__traceback__, False
     while traceback is not None:

@@ -129,7 +129,7 @@ def _is_lost_in(frame: FrameType | None) -> bool:
 
 
 def _opened_in(frame: FrameType | None) -> DatabaseLock | None:
-    """Return the lock of an open transaction that is at its own begin or end, or None."""
+    """Return the lock of an open transaction whose begin or end is running; None if none is."""
     for _ in range(DEEPEST):
         if frame is None:
             return None

@@ -199,7 +199,7 @@ class RowCheck:
         return not isinstance(kind, Anything) if self._strict else not admits_none(kind)
 
     def _part_test(self, part: CheckedPart, values: BoundValues) -> str:
-        """Return the text of a test that is true of an unfit value, which may be only suspected."""
+        """Return the text of a test that is true of every unfit value, and perhaps of others."""
         if not self._strict:
             is_many = part.place is None
             return f"None in {part.text}" if is_many else f"{part.text} is None"

@@ -258,7 +258,7 @@ class Commit:
                 raise
 
     def _write(self) -> Callable[[], object] | None:
-        """Return the function that writes the commit to the store, or None."""
+        """Return the function that writes the commit; None if nothing is written now."""
         journal = self._engine.journal
         return None if journal is None else journal.begin(self.changes, self.version)
 

@@ -152,7 +152,7 @@ class _BagPatch:
             )
 
     def _find_row(self, wanted: Any, path: tuple[Any, ...]) -> Row:
-        """Return the row that a path names: by itself, or by a callable."""
+        """Return the row that a path names: as the row itself, or as a test that one row passes."""
         if _is_in_bag(wanted, self.before):
             return stored_value(self.before, wanted)
         if not callable(wanted):

@@ -294,7 +294,7 @@ class Prepared(Uncopyable):
         engine.prepared, engine.db_lock.at_rest, engine.pending = self._commit, BROKEN, pending
 
     def _step(self, commit: Commit, between: Between) -> None:
-        """Step the operators and run `between`; retry once if the commit can be repaired."""
+        """Step the operators and run `between`; repeat both if other plans may avoid an error."""
 
         def step() -> None:
             commit.prepare()

@@ -232,9 +232,10 @@ class RowGate:
         *,
         is_new: bool = True,
     ) -> plain_rows.PlainTest | None:
-        """Return a test that finds rows of one class plain, or None.
+        """Return a test by which all rows are plain, and of one class; None if there is none.
 
-        The test is the known one, the last one, or a new one.
+        The test is the known one, the last one, or a new one, which is stored. Raises
+        `TableError` if the first row is refused.
         """
         self.check_row(rows[0], is_new=is_new)
         last = self._test

@@ -80,7 +80,7 @@ def _look_up(node: plan.Node, rest: PipelineSource, source: Lookup) -> Asking[Ph
 
 
 def _first_test(below: PipelineSource) -> Lifted | None:
-    """Return the condition at the start of a chain over a stored table, or None."""
+    """Return the condition at the start of a chain over a stored table; None if it has none."""
     base, chain = below.base, below.chain
     if not (isinstance(base, plan.Table) and base.stored and chain):
         return None
@@ -103,7 +103,7 @@ def _kind(what: FieldValues) -> int:
 
 
 def _rest(below: PipelineSource, test: Lifted, what: FieldValues) -> PipelineSource:
-    """Return the rest of a chain, over the condition as far as it is looked up."""
+    """Return the rest of a chain, over the part of the condition that is looked up."""
     parts, rest = conjuncts(test.body), below.chain[1:]
     others = tuple(part for place, part in enumerate(parts) if place not in what.places)
     has_others = isinstance(what.values, Between) or bool(what.needs)

@@ -24,5 +24,5 @@ def _run(node: plan.Node, below: PipelineSource) -> Asking[Physical]:
 
 
 def sink_of(node: plan.Node, below: PipelineSource) -> Op | None:
-    """Return the sink of a chain: an aggregate or distinct, or None."""
+    """Return the sink of a chain: an aggregate or distinct; None if the chain ends in `node`."""
     return None if node is below.top else Op(node)
