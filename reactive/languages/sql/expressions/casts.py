@@ -408,7 +408,7 @@ def maybe(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> T
 
 
 def convert_for_column(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
-    """Return a value as a column of a type keeps it."""
+    """Return a value as a column of the type stores it."""
     if not scope.dialect.numeric_booleans:
         return cast(value, to, scope, exact=True)
     if to.affinity is not None:
@@ -556,5 +556,5 @@ def convert_to_compare(value: TypedValue, kind: SqlType, scope: Scope) -> TypedV
 
 
 def _wide(kind: SqlType) -> SqlType:
-    """Return the type that keeps all digits of a decimal, other than in a CAST."""
+    """Return the type without a limit of digits before the point, if it is a decimal."""
     return SqlType("decimal", None, kind.scale) if kind.kind == "decimal" else kind

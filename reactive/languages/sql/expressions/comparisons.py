@@ -74,13 +74,13 @@ def place_of(symbol: str) -> Place:
 
 
 def are_ordered_by_parts(left: TypedValue, right: TypedValue, scope: Scope) -> bool:
-    """Return True if both are rows, or both are arrays, which may have NULL inside."""
+    """Return True if both values are rows, or both are arrays."""
     kinds = {left.type.kind, right.type.kind}
     return kinds in ({"struct"}, {"array"})
 
 
 def by_parts(value: TypedValue) -> TypedValue:
-    """Return what a value is sorted by: rows and arrays item by item, with NULL inside the last.
+    """Return the key that sorts a value: rows and arrays item by item, NULL inside last.
 
     `from_parts` of it is the value.
     """

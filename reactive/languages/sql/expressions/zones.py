@@ -248,7 +248,7 @@ def call_on_instants(
 
 
 def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -> TypedValue:
-    """Return a function of instants as that of timestamps."""
+    """Return a call on instants as one on timestamps, in the database's zone, epochs in UTC."""
     unit = _unit(key, node)
     is_of_epoch = key in OF_EPOCH or unit == "epoch"
     zone = "UTC" if is_of_epoch else scope.dialect.timezone
@@ -270,7 +270,7 @@ def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -
 
 
 def _unit(key: Any, node: Any) -> str:
-    """Return the requested part, given by a constant."""
+    """Return the part that EXTRACT or date_part() asks for; empty for other calls."""
     if key is exp.Extract:
         return str(node.this.name).lower()
     if key in ("date_part", "datepart") and node.expressions:

@@ -92,7 +92,7 @@ def of(
 
 
 def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> list[TypedValue]:
-    """Return the values of the arguments, as the types that a function takes.
+    """Return the values of the arguments, cast to the types that a function takes.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def _numbers(node: Any, scope: Scope) -> TypedValue:
 
 
 def series_of(node: Any, scope: Scope, most: int | None) -> TypedValue:
-    """Return the array of RANGE or GENERATE_SERIES, cut to the first elements if that is known.
+    """Return the array of RANGE or GENERATE_SERIES; its first `most` elements, if not None.
 
     Raises
     ------

@@ -285,7 +285,7 @@ TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
 def chosen(
     branches: list[tuple[Expr, TypedValue]], otherwise: TypedValue, scope: Scope, node: exp.Expr
 ) -> TypedValue:
-    """Return the value of the first branch whose test is true, or the last."""
+    """Return the value of the first branch whose test is true, or else `otherwise`."""
     tests = [test for test, _ in branches]
     values = (otherwise, *(value for _, value in branches))
     values, kind = equal_types(values, scope, node)  # fields of structs are ordered as in ELSE
@@ -409,7 +409,7 @@ def _by_presence(node: Any, scope: Scope) -> TypedValue:
 
 
 def _first(node: Any, scope: Scope) -> TypedValue:
-    """Translate LIKELY and the like, which say nothing of the value."""
+    """Translate LIKELY and its kind: the value of the first argument."""
     return scope.value(arguments(node)[0])
 
 

@@ -44,7 +44,7 @@ from reactive.languages.sql.runtime.rows import SortKey, behind, prefix
 from reactive.languages.sql.runtime.times import earlier, later
 
 LOAD = 256
-"""Rows of a chunk when it has been split; with more than twice as many it is."""
+"""The rows of a chunk after a split; a chunk with more than twice as many is split."""
 Row = tuple[Any, ...]
 Pieces = Iterator[tuple["Chunk", int, int]]
 
@@ -103,7 +103,7 @@ class Entries:
         return -1
 
     def at(self, place: int) -> tuple[Chunk, int]:
-        """Return the chunk that has a place, and where it is in there."""
+        """Return the chunk of the row at a place, and the row's offset in it."""
         if len(self._chunks) == 1:
             return self._chunks[0], place
         starts = self._all_starts()
@@ -221,7 +221,7 @@ class Entries:
             self._merge(number - 1)
 
     def with_more(self, more: Sequence[tuple[SortKey, Row]]) -> Entries:
-        """Return a copy with more rows."""
+        """Return a copy with more rows, which have no output rows; the entries stay."""
         triples = [(key, row, None) for key, row in more]
         for chunk in self._chunks:
             triples += zip(chunk.keys, chunk.rows, chunk.shown, strict=True)
@@ -375,7 +375,7 @@ class Order:
         return self._edge(frame, frame.start, place, is_end=False)
 
     def end(self, frame: Frame, place: int) -> int:
-        """Return the end of a frame."""
+        """Return the end of a row's frame, exclusive, which may be outside the partition."""
         return self._edge(frame, frame.end, place, is_end=True)
 
     def seeing(self, frame: Frame, place: int) -> Span:
@@ -481,6 +481,6 @@ def _moved(key: Any, offset: Any, zone: str, *, up: bool) -> Any:
 
 
 def _without(start: int, end: int, first: int, last: int) -> tuple[Span, ...]:
-    """Return a span without a part of it."""
+    """Return the parts of a span before `first` and behind `last`, which may be empty."""
     cut, resume = min(end, max(start, first)), max(start, min(end, last))
     return ((start, max(start, cut)), (resume, max(resume, end)))

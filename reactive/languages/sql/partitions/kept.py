@@ -168,7 +168,7 @@ class WindowPartition:
         return out
 
     def _leave(self, row: Row, seen: Spans | None, out: list[Pair]) -> None:
-        """Delete a row, and append its output row to `out`; a row not yet inserted is owed."""
+        """Delete a row; append its output row to `out`. An absent row is owed by its insert."""
         entries, key = self._order.entries, self._made.key(row[2], row)
         place = entries.find(key, row)
         if place < 0:
@@ -202,7 +202,7 @@ class WindowPartition:
         self._note(place, seen)
 
     def _note(self, place: int, seen: Spans) -> None:
-        """Record the rows that see a row, by function."""
+        """Add the rows that see the row at a place to `seen`, for each function."""
         for function, spans in zip(self._made.functions, seen, strict=True):
             spans += function.seeing(self._order, place)
 

@@ -328,7 +328,7 @@ class Window:
         return partial(WindowPartition, made)
 
     def limited(self, item: int, most: int) -> Window | None:
-        """Return the window without rows whose item exceeds `most`; None if that saves nothing."""
+        """Return the window limited to answers of `item` up to `most`; None if it cannot be."""
         width = len(self.shape) if isinstance(self.shape, tuple) else 0
         number = item - (width - len(self.functions))
         if self.limit is not None or not 0 <= number < len(self.functions):

@@ -105,12 +105,12 @@ def form(
 def one(
     function: Callable[..., Any], result: SqlType | None, *parameters: SqlType, **more: Any
 ) -> Maker:
-    """Make a function that has one form."""
+    """Return the maker of a function that has one form."""
     return forms(form(function, result, *parameters, **more))
 
 
 def forms(*given: Form) -> Maker:
-    """Make a function that has several forms."""
+    """Return the maker of a function that has several forms."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         return call_form(given, arguments(node), node, scope)
@@ -140,7 +140,7 @@ def call_form(
 
 
 def value_of(found: Form, values: Sequence[TypedValue], scope: Scope) -> TypedValue:
-    """Return the value of a form, of arguments that it takes."""
+    """Return the call of a form with values that fit it; NULL if one is, but for `asks_null`."""
     kinds = found.kinds(len(values))
     assert kinds is not None
     made = [_as(value, kind, scope) for value, kind in zip(values, kinds, strict=True)]

@@ -433,7 +433,7 @@ def unnest_arrays(
     offset: bool,
     outer: bool,
 ) -> tuple[plan.Node, list[TypedValue]]:
-    """One binding more for each element of an array; of several arrays, side by side, a tuple.
+    """Append a binding for each element of an array; of several arrays, side by side, a tuple.
 
     With `offset` the number of the element comes last, from 1 on. An `outer` one gives NULL where
     there are no elements.
@@ -490,7 +490,7 @@ def evaluated_constant(node: Any, scope: Scope, kind: SqlType | None = None) -> 
 
 @contextmanager
 def failures_told(node: Any, scope: Scope) -> Iterator[None]:
-    """Raise a `PlanError` with the place of a node where evaluating it fails."""
+    """Raise a failure inside the block as a `PlanError` that shows the place of a node."""
     try:
         yield
     except ReactiveError:
@@ -501,7 +501,7 @@ def failures_told(node: Any, scope: Scope) -> Iterator[None]:
 
 @contextmanager
 def misreadings_told(node: Any, scope: Scope) -> Iterator[None]:
-    """Raise a `PlanError` with the place of a node that has not the parts of its kind."""
+    """Raise a failure inside the block as a `PlanError` about a node with unexpected parts."""
     try:
         yield
     except ReactiveError:
@@ -511,7 +511,7 @@ def misreadings_told(node: Any, scope: Scope) -> Iterator[None]:
 
 
 def constant_of(value: TypedValue) -> Any:
-    """Return what an expression without columns gives."""
+    """Return the value that an expression without columns has when evaluated now."""
     expr = as_optional(value)
     return expr.value if isinstance(expr, Constant) else callable_of(Lifted(expr, (), (), 0))()
 

@@ -286,7 +286,7 @@ def _schema(
 def _rows_of_values(
     rows: Sequence[Sequence[TypedValue]], names: Sequence[str], around: Scope
 ) -> SelectQuery:
-    """Return rows of which some read outer values."""
+    """Return VALUES with cells that read outer values as a query: a SELECT per row."""
     scope = around.over((), 1)
     made = [select_values(one_row(), scope, names, row) for row in rows]
     node, schema = made[0]
@@ -508,7 +508,7 @@ def is_by_collation(kinds: BindingSchema) -> bool:
 def collated_set(
     operation: Any, left: plan.Node, right: plan.Node, kinds: BindingSchema, around: Scope
 ) -> SelectQuery:
-    """Return the rows of a set operation, one for all rows that a collation makes equal."""
+    """Return a set operation as a query, with one row for all that a collation makes equal."""
     if isinstance(operation, exp.Union):
         return _each_once(plan.UnionAll(left, right), kinds, around)
     match = plan.Match(_key(left, kinds, around), _key(right, kinds, around))

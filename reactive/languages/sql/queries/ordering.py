@@ -34,7 +34,7 @@ from reactive.languages.sql.terms.values import TypedValue, as_optional
 def order_of(
     node: Any, scope: Scope, columns: Sequence[SelectColumn], values: Sequence[TypedValue]
 ) -> list[tuple[Any, TypedValue]]:
-    """Return the parts of ORDER BY, each with its value."""
+    """Return the parts of ORDER BY, each with its value; none without ORDER BY."""
     order = node.args.get("order")
     if order is None:
         return []
@@ -121,7 +121,7 @@ def _count(node: Any, scope: Scope) -> int | None:
 
 
 def _of_constant_query(node: Any) -> Any:
-    """Return what a query without FROM computes, in the place of the query."""
+    """Return the only expression of a query without FROM; any other node as it is."""
     while isinstance(node, exp.Subquery | exp.Paren):
         node = node.this
     known = {"kind", "hint", "expressions"}
@@ -136,7 +136,7 @@ def distinct_on(
     keys: tuple[plan.SortKey, ...],
     values: Sequence[TypedValue],
 ) -> plan.Node:
-    """Return the first row of each group by some keys, or by its columns without keys."""
+    """Return the first row, by `keys` or all columns, of each group of rows with equal `on`."""
     if not keys:
         if scope.dialect.numeric_booleans:  # the same texts by a collation stand in an order
             values = [bare(value) for value in values]

@@ -132,7 +132,7 @@ def subquery(node: Any, scope: Scope) -> TypedValue:
 
 
 def _only(query: SelectQuery, value: TypedValue, scope: Scope) -> tuple[SelectQuery, TypedValue]:
-    """Return a row with the value of the only row, or with NULL."""
+    """Return a query of one row, and in it the only value of `query`, NULL if that has no row."""
     function = any_value if scope.dialect.name == "sqlite" else only_of
     collected = fold(Collect(_value), value, query.scope)
     node = freed(plan.Aggregate(query.node, None, (collected,)))
@@ -170,7 +170,7 @@ def _value(*row: Any) -> Any:
 
 @record
 class RowComparison:
-    """A row and the query with whose rows it is compared, and how."""
+    """A row, the query with whose rows it is compared, and the comparison."""
 
     left: tuple[TypedValue, ...]
     symbol: str
@@ -356,7 +356,7 @@ class PlannedRows:
         return replace(self, node=node)
 
     def moved(self, start: int, *, missing: bool) -> PlannedRows:
-        """Return the sources as one binding behind `start` others; None if it may be `missing`."""
+        """Return the sources as binding `start`; if `missing`, NULL where that binding is None."""
         place = Parameter(start)
         of: tuple[Expr, ...] = (place,)
         if self.bindings > 1:
@@ -364,7 +364,7 @@ class PlannedRows:
         return self._changed(of, (place,) if missing else ())
 
     def missing(self) -> PlannedRows:
-        """Return the sources with bindings that may all be None."""
+        """Return the sources as values that are NULL where their bindings are None."""
         return self._changed(all_parameters(self.bindings), None)
 
     def _changed(self, of: tuple[Expr, ...], missing: tuple[Expr, ...] | None) -> PlannedRows:
@@ -470,7 +470,7 @@ class SelectQuery:
         )
 
     def rows(self, names: Sequence[str] = ()) -> tuple[plan.Node, BindingSchema]:
-        """Return a row for each, and their columns; `names` are other names for the first ones."""
+        """Return the plan of the rows, unordered, and their schema; `names` rename columns."""
         made = self.cut()
         called = (*names, *self.names[len(names) :])
         if made.values == made.scope_values():

@@ -104,7 +104,7 @@ def select(node: Any, around: Scope) -> SelectQuery:
 
 
 def _evaluated_expressions(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> list[Any]:
-    """Return the expressions that are evaluated of groups, or of rows if there are none."""
+    """Return the expressions of SELECT, HAVING, QUALIFY, ORDER BY and DISTINCT ON."""
     asked = [column.node for column in columns]
     for name in ("having", "qualify"):
         if node.args.get(name) is not None:

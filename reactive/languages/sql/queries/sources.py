@@ -228,7 +228,7 @@ def _join_two(
 def _narrow_right_side(
     right: PlannedRows, test: Expr, place: int, join: Any, around: Scope
 ) -> tuple[PlannedRows, Expr]:
-    """Return the right side of a left join without rows that cannot match, and the other tests.
+    """Return the right side of a left join, filtered by its own tests, and the other tests.
 
     Errors are no reason to test later: SQL does not define when a condition is evaluated.
     """
@@ -251,7 +251,7 @@ def _side_by_side(left: PlannedRows, right: PlannedRows, kind: str | None) -> Pl
 
 
 def _half(left: PlannedRows, right: PlannedRows, join: Any, around: Scope) -> PlannedRows:
-    """Return the rows of the left that have a match on the right, or have none."""
+    """Return the left rows of a SEMI or ANTI join: with a match on the right, or without."""
     both = _side_by_side(left, right, None)
     tests, _ = _shared_columns(left, right, join, around)
     on = join.args.get("on")
@@ -297,7 +297,7 @@ def _merge_columns(
     join: Any,
     around: Scope,
 ) -> dict[str, TypedValue]:
-    """Return the column that USING makes of two: that of the present side, or the one not NULL."""
+    """Return the merged columns of USING: the left, for RIGHT the right, for FULL the present."""
     merged = {}
     for name, _, _ in shared:
         found = [v for s in rows.sources for v in s.named(name)]
@@ -319,7 +319,7 @@ def _merge_columns(
 
 
 def _lateral_query(item: Any, left: PlannedRows, around: Scope) -> Any:
-    """Return the query of an item that reads those before it; None of another."""
+    """Return an item if it is a query that reads the items before it, else None."""
     if isinstance(item, exp.Lateral):
         if not isinstance(item.this, exp.Subquery):
             return None

@@ -364,7 +364,7 @@ def sorted_rows(
 def in_order(
     rows: Iterable[tuple[Any, ...]], directions: Sequence[tuple[bool, bool]], *, distinct: bool
 ) -> list[Any]:
-    """Return the last items of rows that are in an order."""
+    """Return the last items of rows, in the order of their first; `distinct`: each once."""
     found = [row[-1] for row in sorted_rows(rows, directions)]
     return list(dict.fromkeys(found)) if distinct else found
 
@@ -375,17 +375,17 @@ def joined(values: Sequence[Any], separator: str) -> str | None:
 
 
 def listed(values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """Return values in order as an array; None of nothing."""
+    """Return the values as an array; None of nothing."""
     return tuple(values) if values else None
 
 
 def first(values: Sequence[Any]) -> Any:
-    """Return the first in order; None of nothing."""
+    """Return the first of the values; None of nothing."""
     return values[0] if values else None
 
 
 def last(values: Sequence[Any]) -> Any:
-    """Return the last in order; None of nothing."""
+    """Return the last of the values; None of nothing."""
     return values[-1] if values else None
 
 

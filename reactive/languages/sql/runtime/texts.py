@@ -253,7 +253,7 @@ def check_length(length: int) -> None:
 
 
 def padded_left(text: str, length: int, fill: str = " ") -> str:
-    """Cut to a length, or filled from the left.
+    """Return a text cut to a length, or padded on the left.
 
     >>> padded_left("ab", 5, "xy"), padded_left("abc", 2)
     ('xyxab', 'ab')
@@ -262,12 +262,12 @@ def padded_left(text: str, length: int, fill: str = " ") -> str:
 
 
 def padded_right(text: str, length: int, fill: str = " ") -> str:
-    """Cut to a length, or filled from the right."""
+    """Return a text cut to a length, or padded on the right."""
     return text[: max(0, length)] + _filling(text, length, fill)
 
 
 def filled_left(text: str, length: int, fill: str = " ") -> str:
-    """Return a text padded from the left, as DuckDB does: a fill of nothing is an error."""
+    """Return a text padded on the left, as in DuckDB: if `fill` is empty but needed, raise."""
     return _checked(padded_left(text, length, fill), length)
 
 
@@ -359,7 +359,7 @@ def parts_of_matches(text: str | None, pattern: str | None) -> tuple[str, ...] |
 
 
 def capitalized(text: str) -> str:
-    """Return the first letter of each word upper, the others lower."""
+    """Return a text with the first letter of each word in upper, the others in lower case."""
     return re.sub(r"[^\W_]+", lambda word: word[0][0].upper() + word[0][1:].lower(), text)
 
 

@@ -58,7 +58,7 @@ def column_type(declared: str, *, collation: str | None = None, is_rowid: bool =
 
 
 def bare(value: TypedValue) -> TypedValue:
-    """Return a value of an expression, which has no affinity."""
+    """Return a value without its affinity and collation, as SQLite has it of an expression."""
     return replace(
         value, type=replace(value.type, affinity=None, collation=None, is_collated=False)
     )

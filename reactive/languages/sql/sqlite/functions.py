@@ -266,7 +266,7 @@ def _null_if(node: Any, scope: Scope) -> TypedValue:
 
 
 def _of_null(function: Callable[..., Any], kind: SqlType = TEXT) -> Maker:
-    """Make a function that knows NULL, and never gives it."""
+    """Return the maker of a function of one argument, also of NULL, that never gives NULL."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, 1, 1)
@@ -286,7 +286,7 @@ def _format(node: Any, scope: Scope) -> TypedValue:
 
 
 def _same(least: int) -> Maker:
-    """Return the maker of a function that gives its argument: `+x`, LIKELY."""
+    """Return the maker of a function that gives its first argument: `+x`, LIKELY."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         value = given(node, scope, least, least)[0]
@@ -338,7 +338,7 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
 
 
 def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int) -> Maker:
-    """Make a function that knows NULL."""
+    """Return the maker of a function that is called with NULL, too, and may give NULL."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, most)

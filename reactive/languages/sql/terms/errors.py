@@ -127,7 +127,7 @@ def _with_names(text: str, first: int, node: exp.Expr) -> int:
 
 
 def _with_brackets(text: str, first: int, last: int) -> str:
-    """Return the part of a text, with the brackets around it that belong to its own."""
+    """Return a part of a text, extended until its brackets are balanced."""
     for opening, closing in ("()", "[]"):
         missing = text.count(opening, first, last) - text.count(closing, first, last)
         while missing > 0 and last < len(text):
@@ -158,7 +158,7 @@ def _caret_lines(text: str, start: int) -> list[str]:
 
 
 TAKEN = ""
-"""Is asked for of a node that is read and has no arguments of its own."""
+"""The name recorded as read for a node that is read and has no arguments of its own."""
 NAMES = {"db": "schema", "this": "first argument", "with_": "WITH", "from_": "FROM"}
 """Names of arguments that are no words of SQL."""
 OF_PARSER: dict[str, frozenset[str]] = {

@@ -188,7 +188,7 @@ class Scope:
         return self.error(node, "this part is not complete, or has parts that it cannot have")
 
     def known(self, node: exp.Expr) -> TypedValue | None:
-        """Return the value of a node if it was computed already."""
+        """Return the value of a node that was computed or set before; None for others."""
         return self.values.get(id(node))
 
     def subquery(self, node: exp.Expr) -> TypedValue:

@@ -95,7 +95,7 @@ def literal(value: Any, name: str | None = None) -> TypedValue:
 
 
 def callee(function: Any) -> Constant:
-    """Return a function as a constant; one that is a record is equal to another that is equal."""
+    """Return a function as a constant; functions that are records are equal by their fields."""
     is_record = hasattr(type(function), "__dataclass_fields__")
     return Constant(function, (type(function), function)) if is_record else constant(function)
 
@@ -116,7 +116,7 @@ def leaves(*values: TypedValue) -> tuple[Expr, ...]:
 
 
 def as_optional(value: TypedValue) -> Expr:
-    """Return the value, or None where it is NULL."""
+    """Return the expression of a value that is None where the value is NULL."""
     if not value.nulls or value.nulls == (value.expr,):
         return value.expr
     if is_null(value):
@@ -289,7 +289,7 @@ class NamedPlan:
 
 
 def named_rows(node: plan.Node, schema: BindingSchema, views: tuple[Any, ...] = ()) -> NamedPlan:
-    """Return a plan of rows that have some columns."""
+    """Return a plan of one binding with the columns of the schema as its values."""
     values = schema.values(Parameter(0))
     return NamedPlan(node, tuple(zip(schema.names, values, strict=True)), 1, views)
 
@@ -431,7 +431,7 @@ class BindingSchema:
         return {str(column.read): full_hint_of(column.type) for column in self.columns}
 
     def values(self, row: Expr, missing: tuple[Expr, ...] = ()) -> tuple[TypedValue, ...]:
-        """Return the columns of a row, which is not there where one of `missing` is None."""
+        """Return the columns of `row` as values, which are NULL if one of `missing` is None."""
         made = []
         for column in self.columns:
             expr = _read_column(row, column.read)
@@ -490,7 +490,7 @@ def schema_of_values(
 
 
 def record_of(kind: Any, items: Sequence[Expr]) -> Expr:
-    """Return the row of a class with these fields."""
+    """Return the expression that makes a row of the class `kind` of its fields."""
     return Call(constant(kind), tuple(items))
 
 
