@@ -259,7 +259,7 @@ class GroupJournal(Journal):
         super().settle()
 
     def write_beside(self, changes: Sequence[Change], *, is_safe: bool) -> None:
-        """Write all commits, and then changes that are not a commit."""
+        """Write all commits, and then changes that are not a commit; see `Journal.write_beside`."""
         with self._writes:
             if self._error is None:
                 self._write_noted()

@@ -172,7 +172,7 @@ class Journal:
             self.refuse(why, error)
 
     def refuse(self, why: str, error: BaseException | None, remedy: str = ANEW) -> None:
-        """Refuse all later writes with this reason."""
+        """Refuse all later writes; the message has `why`, the text of `error`, and `remedy`."""
         told = "" if error is None else f": {str(error).partition(chr(10))[0]}"
         self._refusal = f"{why}{told}\n  {remedy}"
 

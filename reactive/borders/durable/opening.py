@@ -187,6 +187,9 @@ def adopt(
 ) -> None:
     """Make a new table durable, if it is to be, and fill it with the stored rows.
 
+    durable: None for the usual: stored tables of a database with a file are. codec, migrate: as
+    given to `Database.table`.
+
     Raises
     ------
     PlanError: the table cannot be durable, or the stored rows do not fit its class.

@@ -397,7 +397,10 @@ def _has_zones(values: Sequence[Any]) -> bool:
 
 
 def _raw_array(values: Sequence[Any], of: pa.DataType | None) -> pa.Array:
-    """Return values as a column. Raises `UnfitColumnValue` with the place that Arrow refuses."""
+    """Return values as a column of type `of`; None: of the type that Arrow infers.
+
+    Raises `UnfitColumnValue` with the place of the value that Arrow refuses.
+    """
     try:
         return pa.array(values, of)
     except _REFUSALS as error:
@@ -405,7 +408,10 @@ def _raw_array(values: Sequence[Any], of: pa.DataType | None) -> pa.Array:
 
 
 def _misfit(values: Sequence[Any], of: pa.DataType | None, error: Exception) -> UnfitColumnValue:
-    """Return the error for the first value that Arrow refuses, alone or beside the others."""
+    """Return the error for the first value that Arrow refuses by itself.
+
+    If it refuses none, they are of several types.
+    """
     for place, value in enumerate(values):
         try:
             pa.array([value], of)

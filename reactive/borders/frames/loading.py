@@ -111,7 +111,10 @@ def _check_keys(made: Sequence[Any], key: Callable[[Any], Any]) -> None:
 
 
 def _fill_table(db: Any, table: Any, made: Piece, *, replace: bool) -> None:
-    """Add the rows to a new table; drop it if they are refused."""
+    """Add the rows to a new table.
+
+    If they are refused, drop the table, unless it was to `replace` another one.
+    """
     try:
         _add_piece(table, made)
     except BaseException:

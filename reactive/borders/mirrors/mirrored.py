@@ -338,7 +338,7 @@ def _pair_names(source: Mapper[Any] | None, target: Mapper[Any] | None, pairs: P
 
 
 def _field_name(mapper: Mapper[Any] | None, column: Column[Any]) -> str:
-    """Return the field name of a column, in the class or in the table."""
+    """Return the field name of a column in the class of `mapper`; in the table if that is None."""
     return column_field(column) if mapper is None else mapper.get_property_by_column(column).key
 
 

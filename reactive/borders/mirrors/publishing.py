@@ -312,6 +312,8 @@ LONGEST = 0.005
 def wait_for_lock(db_lock: Any, *, is_async: bool) -> None:
     """Wait until no other transaction is open; the next one to begin gets the lock.
 
+    is_async: True to wait in the event loop, so that its other tasks run.
+
     Raises
     ------
     TransactionError: the wait takes longer than `PATIENCE`.

@@ -268,7 +268,11 @@ class ObjectRecord:
         return next((place.row for place in self.places if place.store is store), None)
 
     def with_owners(self, so_far: dict[int, Any] | None = None) -> list[ObjectRecord]:
-        """Return this record, and the records of all objects whose snapshots contain this one's."""
+        """Return this record, and the records of all objects whose snapshots contain this one's.
+
+        so_far: records that are known already; the others are added to it, and all are
+        returned.
+        """
         found = {} if so_far is None else so_far
         found[id(self)] = self
         for owner, _ in self.owned_by() if self.owners else ():

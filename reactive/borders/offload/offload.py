@@ -195,6 +195,8 @@ class Offloading:
     def _move_whole(self, found: list[plan.Node], adopt: Adopt | None) -> set[plan.Node]:
         """Move the nodes that can move together with everything below them, upper ones first.
 
+        adopt: as for `move`.
+
         Return the nodes that have moved.
         """
         away, gone = self.offloaded(self.moved), set[plan.Node]()
@@ -209,7 +211,10 @@ class Offloading:
         return gone
 
     def hand_over(self, node: plan.Node, adopt: Adopt | None = None) -> None:
-        """Move one node, with the row-by-row chain that follows it."""
+        """Move one node, with the row-by-row chain that follows it.
+
+        Does nothing if it has moved already. adopt: as for `move`.
+        """
         engine, offload = self._engine, self.need()
         node = overflow.top_of(self, node)
         moved: dict[plan.Node, offloaded_nodes.Begin] = {

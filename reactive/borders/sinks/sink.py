@@ -288,7 +288,7 @@ class Sink(Uncopyable, Closeable):
                 self._writing.release()
 
     def _end(self, error: BaseException | None) -> None:
-        """Stop without waiting."""
+        """Stop without waiting; `error` is the reason, None to keep the last one."""
         self._error = error or self._error
         self._ended.set()
         if self in self._engine.sinks:

@@ -424,7 +424,11 @@ class Ingestion(Uncopyable, Closeable, Generic[T]):
             self._changed.notify_all()
 
     def _finish(self, error: BaseException | None, *, was_stopped: bool) -> None:
-        """Record that the ingestion no longer runs."""
+        """Record that the ingestion no longer runs.
+
+        error: the exception that has ended it. was_stopped: True for `stop`, False if its
+        source ended.
+        """
         tell = getattr(self._source, "stopped_by", None)
         if tell is not None:
             tell(error)
@@ -454,7 +458,11 @@ class Ingestion(Uncopyable, Closeable, Generic[T]):
             del self._engine.ingestions[self.name]
 
     def _is_stopped(self, patience: float | None) -> bool:
-        """Wait until it does not run. Return True if so, or if this thread runs it."""
+        """Wait until it does not run, at most `patience` seconds; True if so.
+
+        Also True, without waiting, in the thread that runs it, and in a fork of its
+        process.
+        """
         if self._thread is threading.current_thread() or os.getpid() != self._process:
             return True
         with self._changed:

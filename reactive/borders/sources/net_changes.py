@@ -319,7 +319,7 @@ class _Changes:
         return found
 
     def _accepted_rows(self, number: int, rows: list[Row], owner: Owner | None) -> list[Row]:
-        """Return the rows that their table accepts, and leave out the others.
+        """Return the rows that their table accepts; leave out the others, as errors of `owner`.
 
         Without rows to leave out, no row is checked; rows without a table raise.
         """
@@ -431,7 +431,10 @@ class LeftOut:
         return LeftOut(coming, {row: list(errors) for row, errors in self._going.items()})
 
     def note(self, place: tuple[int, Row], error: Exception, *, comes: bool) -> None:
-        """Leave one more occurrence of a row out."""
+        """Leave one more occurrence of a row out.
+
+        comes: True if it must not be inserted, False if it must not be deleted.
+        """
         (self._coming if comes else self._going).setdefault(place, []).append(error)
 
     def waits(self, number: int, row: Row) -> Exception | None:

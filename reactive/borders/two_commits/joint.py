@@ -190,7 +190,7 @@ class JointTransaction(Transaction):
         return prepared
 
     async def _end_both(self, error: BaseException | None) -> None:
-        """Commit both, or undo both because the block has raised."""
+        """Commit both, or undo both because the block has raised `error`."""
         db_lock = self._engine.db_lock
         holds_back = SIGINT.hold_back(db_lock)
         try:

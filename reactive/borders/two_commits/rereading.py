@@ -223,7 +223,10 @@ class Rereading:
     def _replace(
         self, tables: Sequence[Any], rows: Sequence[Sequence[Any]], before: Moment | None
     ) -> bool:
-        """Replace all rows. Return False if others have committed meanwhile."""
+        """Replace all rows. Return False if others have committed since the moment `before`.
+
+        If that is None, the rows are replaced in any case.
+        """
         if before is not None and self._moment() != before:
             return False
         for table, those in zip(tables, rows, strict=True):

@@ -252,6 +252,9 @@ def migrate_rows(
 ) -> Iterator[tuple[Any, int]]:
     """Yield rows of the current class, each with the position of its stored row.
 
+    known: the declaration of the current class, None for a codec; migrate: None to convert by
+    fields.
+
     Raises
     ------
     PlanError: a stored row cannot be converted.

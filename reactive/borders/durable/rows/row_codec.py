@@ -171,7 +171,10 @@ def codec_of(
 def given_codec(
     table: str, encode: Any, decode: Any, key_of: Callable[[Any], Any] | None
 ) -> RowCodec:
-    """Return the codec of a pair of callables: row -> bytes or str, and back."""
+    """Return the codec of a pair of callables: row -> bytes or str, and back.
+
+    key_of: the function of the key; None for a table without a key.
+    """
 
     def write(row: Any) -> Stored:
         found = encode(row)

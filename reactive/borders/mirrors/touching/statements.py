@@ -420,7 +420,7 @@ def _selected_keys(
 def _by_referred(
     tables: Iterable[Table], act: Callable[[ForeignKeyConstraint], str | None]
 ) -> dict[Table, list[ForeignKeyConstraint]]:
-    """Return the cascading foreign keys, by the table that they refer to."""
+    """Return the foreign keys that cascade, as `act` says of each, by the table they refer to."""
     found: dict[Table, list[ForeignKeyConstraint]] = {}
     for table in tables:
         for key in table.foreign_key_constraints:

@@ -112,7 +112,10 @@ class Bell:
     def watching(
         self, patterns: Sequence[PathPattern], stop: threading.Event, *, told: bool
     ) -> Iterator[None]:
-        """Ring when the system reports changes, while the source runs."""
+        """Ring when the system reports changes, while the source runs.
+
+        Without `told`, the system is not asked to report any.
+        """
         over = threading.Event()
         self._is_over = False
         threading.Thread(target=self._pass_on, args=(stop, over), daemon=True).start()
@@ -142,7 +145,10 @@ def has_watchfiles() -> bool:
 
 
 def seconds_until_check(took: float, *, told: bool) -> float:
-    """Return the seconds until the next check, after one that took `took` seconds."""
+    """Return the seconds until the next check, after one that took `took` seconds.
+
+    told: True if the system reports changes, so that checks may be rarer.
+    """
     return max(EVERY if told else EVERY / 2, SHARE * took)
 
 
@@ -320,7 +326,10 @@ def unsure_stamp(of: Stamp) -> Stamp:
 
 
 def is_sure(of: Stamp, now: int | None = None) -> bool:
-    """Return True if a later change cannot have the times of this stamp."""
+    """Return True if a later change cannot have the times of this stamp.
+
+    now: the time in nanoseconds, by default the current one.
+    """
     latest = max(of[1], of[2])
     tick = LONG_TICK if of[1] % 1_000_000_000 == 0 else TICK
     return not -tick < (time.time_ns() if now is None else now) - latest < tick

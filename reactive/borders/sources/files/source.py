@@ -474,7 +474,11 @@ class _Looks:
 def _net_events(
     events: list[tuple[list[Any], bool]], key: Callable[[Any], Any] | None
 ) -> tuple[list[Any], list[Any]]:
-    """Return inserted rows, and deleted rows or keys; the last change of a key counts."""
+    """Return inserted rows, and deleted rows or, with `key`, keys.
+
+    events: rows, with True for deleted ones. The last event of a key counts; without keys,
+    copies are added up.
+    """
     if not any(deletes for _, deletes in events):
         return [row for rows, _ in events for row in rows], []
     if key is None:

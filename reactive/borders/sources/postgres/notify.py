@@ -490,6 +490,8 @@ def read_table_rows(
 ) -> Iterator[list[Any]]:
     """Yield the rows of a table, `size` at a time; `Refused` for rows that cannot be made.
 
+    condition: a WHERE with placeholders for `values`; None for all rows.
+
     Called inside a transaction.
     """
     fields, schema = feed.fields, feed.schema

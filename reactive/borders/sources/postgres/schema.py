@@ -178,7 +178,10 @@ def check_identity(schema: PostgresSchema) -> None:
 
 
 def _check_leaves(connection: Connection, name: str, number: int, *, is_full: bool) -> None:
-    """Raise `SourceError` if a partition's replica identity is missing, or another one."""
+    """Raise `SourceError` if a partition's replica identity is missing, or not that of `name`.
+
+    is_full: True if the identity of `name` is full.
+    """
     for leaf, identity, has_key in connection.rows(LEAVES, [number]):
         if (
             (identity == FULL) != is_full

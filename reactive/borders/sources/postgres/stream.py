@@ -313,7 +313,10 @@ def check_slot(connection: Connection, slot: str) -> None:
 
 
 def make_slot(connection: Connection, slot: str, *, temporary: bool) -> tuple[int, str]:
-    """Create a slot. Return its start position, and the name of the snapshot at that position."""
+    """Create a slot. Return its start position, and the name of the snapshot at that position.
+
+    temporary: True to drop it with the connection.
+    """
     kind = "TEMPORARY " if temporary else ""
     row = connection.rows(f'CREATE_REPLICATION_SLOT "{slot}" {kind}LOGICAL pgoutput')[0]
     return lsn(row[1]), row[2]

@@ -113,7 +113,7 @@ def parse_interval(text: str) -> timedelta:
 
 
 def parse_array(text: str, call: Callable[[str], Any] | None) -> tuple[Any, ...]:
-    """Return the items of an array; nested arrays become tuples.
+    """Return the items of an array, each by `call`, as texts if None; nested arrays are tuples.
 
     >>> parse_array('{{1,NULL},{"3",4}}', int), parse_array('[0:1]={"a,b","NULL"}', None)
     (((1, None), (3, 4)), ('a,b', 'NULL'))
@@ -129,7 +129,7 @@ ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 def _array_items(
     parts: Iterator[re.Match[str]], call: Callable[[str], Any] | None
 ) -> tuple[Any, ...]:
-    """Return the items of an array, consuming `parts` up to its closing brace."""
+    """Return the items of an array; see `parse_array`. `parts` are consumed up to its end."""
     found: list[Any] = []
     for part in parts:
         quoted, plain = part[1], part[2]
