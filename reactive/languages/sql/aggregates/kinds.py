@@ -265,7 +265,7 @@ def _total(asked: AggregateCall) -> CallFolds:
 
 
 def _avg(asked: AggregateCall) -> CallFolds:
-    """Return the folds of AVG of numbers, times or intervals; Postgres has numeric means."""
+    """Return the folds of AVG of numbers, times or intervals; exact in Postgres for exact types."""
     of = number(asked)
     if asked.scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT_KINDS:
         return _numeric_avg(asked, of)

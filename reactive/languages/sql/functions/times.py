@@ -192,7 +192,7 @@ def _to_timestamp(node: Any, scope: Scope) -> TypedValue:
 
 
 def _between(node: Any, scope: Scope) -> TypedValue:
-    """Return age() of two times; refuse other numbers of arguments, which would read the clock."""
+    """Return age() of two times; refuse other numbers of arguments: they would read the clock."""
     values = [_moment(value, scope) for value in given(node, scope)]
     if len(values) != 2:
         return _now(node, scope)

@@ -168,7 +168,7 @@ class WindowPartition:
         return out
 
     def _leave(self, row: Row, seen: Spans | None, out: list[Pair]) -> None:
-        """Delete a row; append its output row to `out`. An absent row is owed by its insert."""
+        """Delete a row; append its output row to `out`. If absent, its next insert is skipped."""
         entries, key = self._order.entries, self._made.key(row[2], row)
         place = entries.find(key, row)
         if place < 0:

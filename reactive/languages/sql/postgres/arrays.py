@@ -20,7 +20,7 @@ def slice_of(array: Array, first: int, last: int) -> Array:
 
 
 def concatenated(one: Array | None, other: Array | None) -> Array | None:
-    """Concatenate arrays, or add one to an array of arrays; NULL adds nothing. Sizes must fit."""
+    """Concatenate arrays, or add one to an array of arrays; NULL adds nothing, sizes must fit."""
     if one is None or other is None:
         return other if one is None else one
     if not one or not other:

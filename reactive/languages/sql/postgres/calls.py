@@ -227,7 +227,7 @@ INT4, INT8 = SqlType("int", size=4), SqlType("int", size=8)
 def _field(
     function: Any, kind: SqlType, name: str, value: TypedValue, node: Any, scope: Scope
 ) -> TypedValue:
-    """Return a field of a time (EXTRACT, date_part()); refuse a field that its type has not."""
+    """Return a field of a time (EXTRACT, date_part()); refuse one that its type does not have."""
     named = times.named(name)
     if named not in times.FIELDS:
         near = scope.nearest(named, times.FIELDS)
@@ -312,7 +312,7 @@ def _interval_as_written(given: str, node: Any, scope: Scope) -> TypedValue:
 
 
 def _age(node: Any, scope: Scope) -> TypedValue:
-    """Return age() of two times; refuse other numbers of arguments, which would read the clock."""
+    """Return age() of two times; refuse other numbers of arguments: they would read the clock."""
     if len(arguments(node)) != 2:
         return common_times._now(node, scope)
     return call_form(

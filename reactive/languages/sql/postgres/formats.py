@@ -123,7 +123,7 @@ class _Fields:
         return str(number) + (ordinal_ending(number, ordinal) if ordinal.upper() == "TH" else "")
 
     def _named(self, word: str, *, fill: bool) -> str:
-        """Return the name of a month, day, half or Roman month; of an interval not of a day."""
+        """Return the name of a month or day, half or Roman month; an interval has no names."""
         upper = word.upper()
         if upper in HALVES:
             return self._half(word)

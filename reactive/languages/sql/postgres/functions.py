@@ -479,7 +479,7 @@ def _unless_null(function: Any, array: Any, *values: Any) -> Any:
 
 
 def _prepended(node: Any, scope: Scope) -> TypedValue:
-    """Return array_prepend(), with the element cast to the array's type; refuse no array."""
+    """Return array_prepend(), the element cast to the array's type; refuse a non-array."""
     item, array = (scope.value(each) for each in arguments(node))
     if array.type.kind not in ("array", "any", "null"):
         kinds = f"{kind_name(item)}, {kind_name(array)}"

@@ -74,7 +74,7 @@ def field(name: str, of: Any) -> float:
 
 
 def _exact(name: str, of: Any) -> int | Decimal:
-    """Return a field of a time or an interval as an exact number; refuse one that it has not."""
+    """Return a field of a time or an interval as an exact number; refuse one it does not have."""
     if isinstance(of, dt.timedelta):
         return _of_interval(name, of)
     if isinstance(of, dt.time):

@@ -206,7 +206,7 @@ def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
 def _of_one_type(
     left: tuple[TypedValue, ...], query: SelectQuery, node: Any, scope: Scope
 ) -> tuple[tuple[TypedValue, ...], SelectQuery]:
-    """Return both sides as they are compared, column by column; refuse types without a common."""
+    """Return both sides as they are compared, column by column; refuse types that cannot be."""
     pairs = []
     for mine, theirs in zip(left, query.values, strict=True):
         check_alike(node, scope, mine, theirs)

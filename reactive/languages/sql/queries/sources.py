@@ -335,7 +335,7 @@ def _lateral_query(item: Any, left: PlannedRows, around: Scope) -> Any:
 
 
 def _lateral(left: PlannedRows, item: Any, join: Any, around: Scope) -> PlannedRows:
-    """Return `left` joined with a query that reads it; refuse RIGHT, FULL and ON but TRUE."""
+    """Return `left` joined with a query that reads it; refuse RIGHT, FULL, and any ON but TRUE."""
     side = KINDS.get((join.side or "").upper())
     if side in ("right", "full"):
         raise around.error(

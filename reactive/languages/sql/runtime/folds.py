@@ -157,7 +157,7 @@ def microseconds_of(value: date | time) -> int:
 
 
 def moment_of_mean(total: int, count: int) -> datetime | None:
-    """Return the mean moment of summed microseconds, cut towards 1970; None of none."""
+    """Return the moment `total / count` microseconds from 1970, cut to it; None of no rows."""
     if not count:
         return None
     mean = total // count if total >= 0 else -(-total // count)
@@ -165,13 +165,13 @@ def moment_of_mean(total: int, count: int) -> datetime | None:
 
 
 def instant_of_mean(total: int, count: int) -> datetime | None:
-    """Return the mean instant of summed microseconds; None of none."""
+    """Return the instant `total / count` microseconds after 1970; None of no rows."""
     found = moment_of_mean(total, count)
     return None if found is None else found.replace(tzinfo=UTC)
 
 
 def time_of_mean(total: int, count: int) -> time | None:
-    """Return the mean time of day of summed microseconds; None of none."""
+    """Return the time of day `total / count` microseconds after midnight; None of no rows."""
     found = moment_of_mean(total, count)
     return None if found is None else found.time()
 

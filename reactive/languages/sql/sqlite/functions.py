@@ -133,7 +133,7 @@ def given(node: Any, scope: Scope, least: int, most: int) -> list[TypedValue]:
 
 
 def absolute(value: Any) -> int | float:
-    """Return ABS, a float for no integer; raise for the least integer."""
+    """Return ABS, a float unless the value is an integer; raise for the least integer."""
     if isinstance(value, int):
         if value == runtime.LEAST:
             raise OverflowError("integer overflow")

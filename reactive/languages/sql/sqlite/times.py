@@ -97,7 +97,7 @@ class Instant:
         self.zone = (hours * 60 + minutes) * (-1 if found[6] == "-" else 1)
 
     def find_at(self) -> None:
-        """Compute the milliseconds of the parts, unless they are known; refuse other years."""
+        """Compute the milliseconds, unless they are known; refuse years beyond -4713 and 9999."""
         if self.has_at:
             return
         year, month, day = (self.year, self.month, self.day) if self.has_date else (2000, 1, 1)
@@ -128,7 +128,7 @@ class Instant:
         self.is_raw, self.has_time = False, True
 
     def find_date(self) -> None:
-        """Compute the date, 2000-01-01 of a time only, unless it is known; refuse other years."""
+        """Compute the date, unless it is known; 2000-01-01 of a time only. Refuse other years."""
         if self.has_date:
             return
         if not self.has_at:

@@ -135,7 +135,7 @@ def _names(tree: Any) -> tuple[str, ...]:
 def _declared_columns(
     tree: Any, around: Scope
 ) -> tuple[BindingSchema, dict[str, Any], tuple[str, ...]]:
-    """Return the columns, their defaults, and the key's folded names; refuse others."""
+    """Return the columns, their defaults, and the key's folded names; refuse other parts."""
     if not isinstance(tree.this, exp.Schema):
         raise around.error(tree, "CREATE TABLE needs columns, or AS and a query")
     _refuse(tree, around)
