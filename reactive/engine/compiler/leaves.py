@@ -131,7 +131,8 @@ def rebuild(graph: Graph, leaf: Node, source: Node) -> None:
 def refill(graph: Graph, leaf: Node, source: Node) -> list[tuple[Node, list[Pair]]]:
     """Connect a leaf to a node that is ahead of it; return the leaf with the missing changes.
 
-    If the rows known to subscribers are lost, they get all rows as a snapshot.
+    If the rows that subscribers know are lost, they get all rows as a snapshot, and nothing is
+    returned.
     """
     known = _known(leaf)
     if known is None:
@@ -186,9 +187,9 @@ def early_leaves(indexes: Iterable[tuple[Node, str]]) -> list[Node]:
 
 
 def in_place(graph: Graph, leaf: Node, act: Callable[[], object]) -> None:
-    """Let `act` reconnect a leaf to new nodes, and step these in place of the old ones.
+    """Call `act`, which connects a leaf to new nodes, and step these in place of the old nodes.
 
-    That requires that their inputs have stepped by then.
+    The nodes keep their own order if one of their inputs would step later than that.
     """
     order, since = leaf.order, graph.made
     act()

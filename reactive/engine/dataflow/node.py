@@ -458,7 +458,10 @@ class Turns:
             self._waiting.append(reader)
 
     def look(self, check: Callable[[Node], None]) -> None:
-        """Check the variables of the next readers; a dropped reader has none."""
+        """Check the captured variables of the next few readers, and put these last.
+
+        A reader without variables to check leaves the queue.
+        """
         waiting = self._waiting
         if waiting is None:
             return

@@ -107,7 +107,10 @@ def _by_hash(
     left: Bag,
     right: Bag,
 ) -> Bag:
-    """Return the left rows whose value has a hash in the right rows, or in the refused values."""
+    """Return the left rows whose value has a hash in `right`, or in the refused values.
+
+    An anti-join returns the other left rows.
+    """
     value, memory = caller(key[0], node.left), key[1]
     hashes, wanted = {hash_ for hash_, n in right.items() if n > 0}, isinstance(node, plan.SemiJoin)
     found = ((row, n, hash_of(value(row))) for row, n in left.items())

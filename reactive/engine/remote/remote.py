@@ -341,7 +341,7 @@ def to_restore(fragment: Fragment, found: Iterable[Entry]) -> dict[plan.Table, l
 
 
 def adoption_error(fragment: Fragment, found: Sequence[Entry]) -> OffloadError:
-    """Return the error for a difference if neither side was chosen."""
+    """Return the error for tables that differ from the stored state, if neither was chosen."""
     places = {place for place, *_ in found}
     of_rows = places.issubset(range(len(fragment.inputs)))
     inputs = [fragment.inputs[place] for place in places] if of_rows else fragment.inputs

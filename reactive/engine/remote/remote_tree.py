@@ -126,7 +126,7 @@ class RemoteTree(Tree):
         return self._rows.operator.size()
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield the rows with their weights, from all rows of all levels; many, in pieces."""
+        """Yield all rows with their weights: in pieces, if there are some, else from all levels."""
         pieces = self.pieces()
         if pieces is not None:
             for piece in pieces:

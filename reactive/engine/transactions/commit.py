@@ -299,7 +299,10 @@ class Commit:
 
 
 def commit_few_rows(engine: Engine, table: Base, changes: Sequence[Pair], version: int) -> bool:
-    """Commit a few rows of one table by its generated function; return False if it has none."""
+    """Commit a few rows of one table by its generated function.
+
+    Return False, with nothing done, if there is none, or if the commit needs more than it does.
+    """
     compiled_step = table._node.compiled_step
     if compiled_step is None or len(changes) >= MANY or engine.times.wanted:
         return False
@@ -329,7 +332,10 @@ def commit_few_rows(engine: Engine, table: Base, changes: Sequence[Pair], versio
 
 
 def commit_tables_directly(engine: Engine, changes: Sequence[Change], version: int) -> bool:
-    """Commit a few rows of several untraced tables directly; return False if impossible."""
+    """Commit a few rows of several untraced tables.
+
+    Return False, with nothing done, if they are many, or the commit must be timed or logged.
+    """
     rows = sum([len(delta) for _, delta in changes])
     if rows >= MANY or engine.times.wanted or may_be_logged(DEBUG, True):
         return False
@@ -342,10 +348,10 @@ def commit_tables_directly(engine: Engine, changes: Sequence[Change], version: i
 
 
 def break_off(engine: Engine, back: list[Change], version: int) -> None:
-    """Note the changes to undo before anything else happens, unless some are noted.
+    """Note that a commit broke off, and its changes to undo, unless such a commit is noted.
 
-    Nothing is noted if the version stands, or is in the store, which decides. `back` is empty
-    afterwards, so a repeated call does no harm.
+    There are no changes to undo if the version stands, or is in the store, which decides.
+    `back` is emptied, so a repeated call does no harm.
     """
     if back and engine.broken is None:
         journal, graph = engine.journal, engine.graph

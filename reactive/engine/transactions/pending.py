@@ -103,7 +103,11 @@ class Pending(list["Change"]):
         self._sums = self._lost = None
 
     def of(self, table: Base) -> list[Pair]:
-        """Return the net changes of a table, less the commits of others."""
+        """Return the net difference of a table from its last commit.
+
+        The difference has the changes so far and, negated, the commits of others that the
+        transaction does not see.
+        """
         net = [pair for pair in self._net_of(table).values() if pair[1]]
         if not self.beneath:
             return net

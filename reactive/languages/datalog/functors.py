@@ -151,7 +151,7 @@ def _wrapped(call: Call, wrap: Call) -> Call:
 
 
 def signed(number: int, bits: int) -> int:
-    """Return the number that is left of one in two's complement.
+    """Return the lowest `bits` bits of a number, read in two's complement.
 
     >>> signed(2**31, 32), signed(-1, 32)
     (-2147483648, -1)
@@ -161,7 +161,7 @@ def signed(number: int, bits: int) -> int:
 
 
 def unsigned(number: int, bits: int) -> int:
-    """Return the number that is left of one without a sign.
+    """Return the lowest `bits` bits of a number, read without a sign.
 
     >>> unsigned(-1, 32)
     4294967295
@@ -197,7 +197,7 @@ def float_quotient(a: float, b: float) -> tuple[float, ...]:
 
 
 def remainder(a: int, b: int) -> tuple[int, ...]:
-    """Return the remainder of a division that is rounded towards zero.
+    """Return the remainder of a division that is rounded towards zero; none by zero.
 
     >>> remainder(-7, 2), remainder(7, -2)
     ((-1,), (1,))
@@ -341,7 +341,7 @@ def _compiled(pattern: str) -> Expression | None:
 
 
 def _in_python(pattern: str) -> str:
-    """Return a pattern with the classes that its brackets name written out.
+    """Return a pattern in Python's syntax: classes named in brackets are written out.
 
     >>> _in_python("a[^[:digit:][.-.]x[]b[[:space:]]")
     'a[^0-9\\\\-x\\\\[]b[ \\\\t-\\\\r]'

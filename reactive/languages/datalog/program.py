@@ -100,11 +100,11 @@ def program_of(
     bits: int | None,
     make_table: MakeTable,
 ) -> Program:
-    """Return the program that a text is; tables that it needs and that are not there are made.
+    """Return the program of a text; input tables that do not exist are created.
 
     Raises
     ------
-    PlanError: the text is no program; or what it is given does not fit it.
+    PlanError: the text is no program; or an input, or `bits`, does not fit.
     """
     if not isinstance(text, str):
         raise PlanError(f"datalog takes the text of a program, not {text!r:.60}")

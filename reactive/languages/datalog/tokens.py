@@ -95,7 +95,7 @@ def _unknown(text: str, position: int) -> Exception:
 
 
 def unescape_text(text: str, at: Span) -> str:
-    r"""Return the value of a text in quotes.
+    r"""Return the value of a text in quotes; raises for an unknown escape.
 
     >>> unescape_text(r'"a\tb"', Span("", 0, 0))
     'a\tb'
@@ -257,7 +257,7 @@ class Span:
 
 
 def wrong(at: Span, what: str, remedy: str = "") -> PlanError:
-    """Return the error of something in a text, with its line and what to do.
+    """Return the error for a place in a text, with its line, what is wrong, and a remedy.
 
     >>> print(wrong(Span("a(x) :- b(y).", 8, 9), "there is no relation 'b'", "declare it"))
     line 1, column 9: there is no relation 'b'
