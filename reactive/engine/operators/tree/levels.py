@@ -55,8 +55,7 @@ class Level:
     is_made: True if a row is a tuple of its parts, even of a single one.
     width: the number of parts of a row.
     rows: the rows by label; at the top, by the label of the first inner level. None if the level
-    has
-        an order.
+        has an order.
     handle: gives the identity of a row.
     port: the input that brings the rows.
     label: gives the label of a row; None at the top.
