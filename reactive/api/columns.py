@@ -274,6 +274,10 @@ def right(name: str | int) -> Column:
 def call(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Column:
     """Return an expression that calls a deterministic function with columns and constants.
 
+    Raises
+    ------
+    PlanError: `function` is not callable, or may give another result for the same arguments.
+
     >>> from reactive import call, col
     >>> call(round, col("total"), 2)
     col: round(total, 2)

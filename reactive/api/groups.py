@@ -168,6 +168,10 @@ class PerGroup(Generic[K, *Ts]):
 
         State: all rows, sorted, by group. Cost: O(changed rows x log group), whatever `n` is.
 
+        Raises
+        ------
+        PlanError: `n` is not an int from 0 on; or `by` is missing, or names no key.
+
         >>> from reactive import Database
         >>> words = Database().table(str)
         >>> longest = words.group_by(lambda w: w[0]).top(2, by=len).materialize()

@@ -391,7 +391,7 @@ def pair_maker(left: plan.Node) -> Callable[[Row, Row], Row]:
 
 
 def add_change(bag: Bag, change: Bag) -> None:
-    """Add a change to a bag in place, without rows of weight zero."""
+    """Add `change` to `bag` in place; rows whose weight becomes zero are removed."""
     for row, weight in change.items():
         total = bag.get(row, 0) + weight
         if total:

@@ -277,7 +277,7 @@ class ExternalStream(Protocol):
 
     @property
     def token(self) -> int | None:
-        """The number of the last published batch."""
+        """The number of the last published batch; None before the first one."""
         ...
 
     def batches(self, since: Any, stop: threading.Event) -> Iterable[FrameBatch]:

@@ -158,7 +158,9 @@ def _single_class_fields(kind: Any, shape: Shape) -> dict[Any, type]:
 
 
 def telling_field(rows: Sequence[Row]) -> RowField | None:
-    """Return the first field whose value differs in all rows, which must be plain.
+    """Return the first field whose value differs in all sampled rows; None if there is none.
+
+    Return None, too, if the rows are not plain records of one class.
 
     >>> from typing import NamedTuple
     >>> Order = NamedTuple("Order", [("town", str), ("id", int)])
