@@ -157,6 +157,7 @@ def _by_more(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
 
 
 def _of_rows(expr: Expr, bindings: int) -> Lifted:
+    """Return an expression of `bindings` bindings as a callable."""
     return Lifted(expr, row_names(bindings), (), bindings)
 
 

@@ -328,6 +328,7 @@ def _in_order(
 
 
 def _both(one: Expr | None, other: Expr | None) -> Expr | None:
+    """Return the conjunction of two tests; the other one if one is None."""
     if one is None or other is None:
         return other if one is None else one
     return conjunction((one, other))
@@ -373,6 +374,7 @@ def _exact(of: TypedValue, power: int = 1, other: TypedValue | None = None) -> T
 
 
 def _sum_of(of: TypedValue, scope: Scope) -> plan.Folded:
+    """Return the fold that sums a value, in which NULL is skipped."""
     return fold(Sum(nothing, skip_none=of.nullable), of, scope)
 
 
@@ -396,6 +398,7 @@ def spread(of_float: Callable[..., Any], of_numeric: Callable[..., Any], less: i
 
 
 def _of_different(values: Any, function: Callable[..., Any], less: int) -> Any:
+    """Call `function` with count, sum and sum of squares of the different values, and `less`."""
     found = [folds.exact(value) for value in set(values)]
     return function(len(found), sum(found), sum(v * v for v in found), less)
 

@@ -265,6 +265,7 @@ def _writer(of: SqlType) -> Callable[..., Any]:
 
 
 def _item_writer(of: SqlType) -> Callable[..., Any]:
+    """Return the function that writes an item of a list; texts in quotes if they need them."""
     written = _writer(of)
     return written if of.kind in ("array", "struct") else casts.Quoted(written)
 

@@ -171,6 +171,7 @@ def unknown_function(node: Any, scope: Scope) -> Exception:
 
 
 def _is_number(node: exp.HexString, scope: Scope) -> bool:
+    """Return True if a hexadecimal literal is written as a number (`0x1F`), not as bytes."""
     return source_of(scope.text, node).lower().startswith("0x")
 
 

@@ -326,6 +326,7 @@ def _own(key: Any, node: Any, scope: Scope, cast: Cast, applied: Applied) -> Typ
 
 
 def _unit_below_a_day(node: Any) -> str:
+    """Return the unit of a call if it is an hour or less, else an empty text."""
     unit = unit_named(node.args["unit"].name) if node.args.get("unit") else ""
     return unit if unit in arrays.BELOW_A_DAY else ""
 

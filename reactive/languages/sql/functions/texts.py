@@ -117,6 +117,7 @@ def _base_64(node: Any, scope: Scope) -> TypedValue:
 
 
 def _text(kind: SqlType) -> bool:
+    """Return True for a type that is cast to a text where a text is taken."""
     return kind.kind not in ("array", "struct", "any")
 
 
@@ -139,6 +140,7 @@ def _joined_arrays(values: list[TypedValue]) -> TypedValue:
 
 
 def _as_text(value: TypedValue, scope: Scope) -> TypedValue:
+    """Return a value cast to a text; arrays, structs and unknown values as they are."""
     return cast(value, TEXT, scope) if _text(value.type) else value
 
 
@@ -315,6 +317,7 @@ def case(node: Any, scope: Scope) -> TypedValue:
 
 
 def _test(node: Any, when: exp.Expr, scope: Scope) -> Expr:
+    """Return the test of one WHEN: a condition, or equality with the value behind CASE."""
     if node.this is None:
         return scope.true(when)
     return comparison("==", scope.value(node.this), scope.value(when), node, scope)

@@ -107,6 +107,7 @@ def _boundaries(node: Any, scope: Scope) -> TypedValue:
 
 
 def _moment(value: TypedValue, scope: Scope) -> TypedValue:
+    """Return a date or a timestamp as it is, and another value cast to a timestamp."""
     return value if value.type.kind in ("date", "timestamp") else argument(value, TIMESTAMP, scope)
 
 
@@ -364,6 +365,7 @@ def _to_whole(function: Any) -> Maker:
 
 
 def _whole_type(value: TypedValue) -> SqlType:
+    """Return the type of a rounded number: a decimal without places; other types stay."""
     kind = value.type
     return SqlType("decimal", kind.precision, 0) if kind.kind == "decimal" else kind
 
@@ -413,6 +415,7 @@ def _is_finite(node: Any, scope: Scope) -> TypedValue:
 
 
 def _true_of(value: Any) -> bool:
+    """Return True for any value."""
     return True
 
 

@@ -254,6 +254,7 @@ class Entries:
         return self._all_starts()[number] if number else 0
 
     def _chunk_of(self, place: int) -> int:
+        """Return the number of the chunk that has the row at a place."""
         return bisect_right(self._all_starts(), place) - 1 if len(self._chunks) > 1 else 0
 
     def _all_starts(self) -> list[int]:

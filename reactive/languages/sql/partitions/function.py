@@ -58,6 +58,7 @@ def nth(asked: Asked) -> Function:
 
 
 def _near(by: int, order: Order, place: int) -> Iterable[Span]:
+    """Return the rows whose LAG or LEAD reads a row at `place`, or moves with it."""
     return ((max(0, place - max(0, by)), min(order.entries.size, place - min(0, by) + 1)),)
 
 
@@ -74,6 +75,7 @@ def _shifted(asked: Asked, order: Order, start: int, stop: int, told: Told) -> I
 
 
 def _defaults(default: int | None, order: Order, start: int, stop: int) -> Iterable[Any]:
+    """Return the default of LAG or LEAD for some rows: None, or an argument of each row."""
     if start >= stop:
         return ()
     return (None,) * (stop - start) if default is None else values_of(order, default, start, stop)
@@ -131,6 +133,7 @@ def _with_known_beside(asked: Asked, order: Order, start: int, stop: int) -> tup
 
 
 def _in_frame(asked: Asked, order: Order, place: int) -> Iterable[Span]:
+    """Return the rows in whose frames a row is."""
     return (order.seeing(asked.frame, place),)
 
 
@@ -261,6 +264,7 @@ def _sees_the_same(order: Order, frame: Frame, place: int) -> bool:
 
 
 def _added(total: Total, asked: Asked, row: Any, weight: int) -> Total:
+    """Return a total with the summand of a row added (weight 1) or subtracted (-1)."""
     count, number = total
     (value,) = _values([row], asked)
     return total if value is None else (count + weight, add_value(number, value, weight))
@@ -365,6 +369,7 @@ class Asked:
 
 
 def never_late(order: Order, before: int, told: Told) -> Iterable[Span]:
+    """Return no rows: no answer changes beyond the rows that see a change."""
     return ()
 
 
@@ -384,6 +389,7 @@ class Function:
     """True if answers are computed from the last row of a span to the first."""
 
     def is_settled(self, answer: Any) -> bool:
+        """Return True if `answer`, unchanged in a row, is unchanged in the later rows."""
         if self.settles == "if whole numbers":
             return answer.__class__ is int
         return self.settles == "always"
@@ -416,4 +422,5 @@ def in_frame(frame: Frame, order: Order, place: int) -> Iterable[Span]:
 
 
 def _each(span: Span) -> Iterable[Span]:
+    """Return a span for each row of a span."""
     return ((place, place + 1) for place in range(*span))

@@ -92,6 +92,7 @@ class WindowPartition:
         self._was = None
 
     def commit(self) -> None:
+        """Forget how to undo the last step."""
         self._was, self._log = None, []
 
     def contents(self) -> Iterator[Pair]:
@@ -106,6 +107,7 @@ class WindowPartition:
     # All or nothing.
 
     def _state(self) -> tuple[Any, ...]:
+        """Return all that a step replaces, for an undo."""
         return self._order, self._sight, self._owed, self._broken
 
     def _take_back(self) -> None:
@@ -138,10 +140,12 @@ class WindowPartition:
         return gone
 
     def _begin(self, broken: dict[Row, int] | None) -> None:
+        """Empty the partition; `broken` are its rows while a function raises, else None."""
         self._order, self._sight = self._made.order_of(Entries()), 0
         self._owed, self._broken = {}, broken
 
     def _begun_anew(self, rows: dict[Row, int], changes: Sequence[Pair]) -> list[Pair]:
+        """Insert all rows again, with changes; return the change of the output."""
         self._begin(None)
         return self._changed(list(_summed(rows, changes).items()))
 

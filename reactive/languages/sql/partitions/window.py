@@ -205,10 +205,12 @@ def extreme(asked: Asked) -> Function:
 
 
 def _less(one: Any, other: Any) -> bool:
+    """Return True if one value is before another, with NaN last."""
     return bool(item_key(one) < item_key(other))
 
 
 def _greater(one: Any, other: Any) -> bool:
+    """Return True if one value is behind another, with NaN last."""
     return bool(item_key(other) < item_key(one))
 
 
@@ -261,6 +263,7 @@ def _slid(
 
 
 def _better(better: Better, one: Any, other: Any) -> Any:
+    """Return the better of two values; None is worse than any value."""
     if one is None or other is None:
         return other if one is None else one
     return other if better(other, one) else one
@@ -351,6 +354,7 @@ class Window:
 
 
 def _made(asked: Asked) -> Function:
+    """Return the function of a call, by its name or for its callable."""
     if isinstance(asked.function, str):
         return NAMED[asked.function](asked)
     return function.folded(asked)
@@ -370,6 +374,7 @@ def _first_rows(most: int, order: Order) -> int:
 
 
 def _first_ranks(most: int, order: Order) -> int:
+    """Return the number of rows with a rank up to `most`: peers of a row are included."""
     return (
         order.entries.size if most >= order.entries.size else order.behind(most - 1) if most else 0
     )

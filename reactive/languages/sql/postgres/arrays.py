@@ -161,6 +161,7 @@ def joined_array(array: tuple[Any, ...], separator: str, null: str | None = None
 
 
 def _leaves(array: tuple[Any, ...]) -> list[Any]:
+    """Return the elements of an array of arrays, from all dimensions."""
     return [
         leaf for each in array for leaf in (_leaves(each) if isinstance(each, tuple) else [each])
     ]

@@ -160,11 +160,13 @@ def value_of(found: Form, values: Sequence[TypedValue], scope: Scope) -> TypedVa
 
 
 def _size(values: Sequence[TypedValue]) -> int | None:
+    """Return the greatest size of the integers among the values; None if one is not known."""
     sizes = [value.type.size for value in values if value.type.kind == "int"]
     return None if None in sizes else max(size for size in sizes if size is not None)
 
 
 def _as(value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
+    """Return a value cast to a type, unless it is of its kind or the type is any."""
     if kind.kind == "any" or (kind.kind == value.type.kind and kind.kind != "array"):
         return value
     return argument(value, kind, scope)

@@ -229,6 +229,7 @@ HALVES = ("AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C.")
 
 
 def ordinal_ending(number: int, form: str) -> str:
+    """Return `st`, `nd`, `rd` or `th` for a number, in upper case if the word `form` is."""
     last = abs(number) % 100
     made = "th" if 10 < last < 20 else {1: "st", 2: "nd", 3: "rd"}.get(last % 10, "th")
     return made.upper() if form.isupper() else made
@@ -381,6 +382,7 @@ def _read_name(word: str, text: str, place: int, fields: dict[str, Any]) -> int:
 
 
 def _set(fields: dict[str, Any], name: str, value: Any) -> None:
+    """Set a field; raise if it has another value already."""
     if fields.get(name) and fields[name] != value:
         raise ValueError(f"conflicting values for {name!r}")
     fields[name] = value

@@ -281,6 +281,7 @@ def decimal_of_text(text: str) -> Decimal:
 
 
 def _exponent(value: Decimal) -> int:
+    """Return the exponent of a decimal's last digit; 0 for infinity and NaN."""
     found = value.as_tuple().exponent
     return found if isinstance(found, int) else 0
 

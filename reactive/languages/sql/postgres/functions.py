@@ -305,6 +305,7 @@ def _formatted(node: Any, scope: Scope) -> TypedValue:
 
 
 def _normal(node: Any, scope: Scope) -> TypedValue:
+    """Return NORMALIZE in a form that a word names, by default NFC."""
     name = node.args.get("form")
     wanted = literal(str(name.name if isinstance(name, exp.Expr) else name or "NFC").upper())
     return apply(strings.normal, TEXT, argument(scope.value(node.this), TEXT, scope), wanted)
@@ -475,6 +476,7 @@ def _with_element(
 
 
 def _unless_null(function: Any, array: Any, *values: Any) -> Any:
+    """Call a function of an array and values; return None if the array is None."""
     return None if array is None else function(array, *values)
 
 

@@ -86,6 +86,7 @@ def numeric_written(value: Decimal, form: str) -> str:
 
 
 def _rounded(value: Decimal) -> Decimal:
+    """Return a numeric rounded to a whole number; raise for infinity and NaN."""
     if not value.is_finite():
         raise OutOfRangeError(f"integer out of range: {value}")
     return scaled(value, 0)
@@ -120,12 +121,14 @@ def _float_written(value: float, form: str, most: int) -> str:
 
 
 def _digits(value: float, behind: int) -> str:
+    """Return the digits of a float without its sign, `behind` of them after the point."""
     if not math.isfinite(value):
         return "NaN" if value != value else "Infinity"
     return f"{abs(value):.{behind}f}"
 
 
 def _signed(text: str) -> str:
+    """Return a text with a blank for its sign, unless it has a minus."""
     return text if text.startswith("-") else f" {text}"
 
 
@@ -332,6 +335,7 @@ class _Writing:
         return is_first and self._form.first_zero is None and self._behind() > 0
 
     def _behind(self) -> int:
+        """Return the number of digits after the point."""
         return len(self._number.partition(".")[2])
 
     def _sign_before(self) -> str:

@@ -75,6 +75,7 @@ class _ReadDigits:
                 self._place += len(written)
 
     def _letter(self) -> str:
+        """Return the next letter of the text, without going past it; empty at the end."""
         return self._text[self._place : self._place + 1]
 
     def _skip(self, count: int) -> None:

@@ -194,6 +194,7 @@ def float_rounded(value: float) -> float:
 
 
 def _rint(value: float) -> float:
+    """Return a float rounded to a whole one, halves to even, with its sign also for 0."""
     if not math.isfinite(value) or abs(value) >= 2**52:
         return value
     return math.copysign(float(round(value)), value)
@@ -244,6 +245,7 @@ def shifted_right(value: int, places: int, size: int = 4) -> int:
 
 
 def _signed(value: int, bits: int) -> int:
+    """Return the lowest `bits` bits of a number as a signed integer."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 

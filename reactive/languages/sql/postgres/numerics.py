@@ -172,6 +172,7 @@ def numeric_cut(value: Any, places: int = 0) -> Decimal:
 
 
 def _plain_zero(value: Decimal) -> Decimal:
+    """Return a decimal, without the sign of a zero."""
     return value if value else value.copy_abs()
 
 
@@ -220,6 +221,7 @@ def trimmed_scale(value: Decimal) -> Decimal:
 
 
 def _limited(scale: int, *least: int) -> int:
+    """Return a scale that is at least `least` and 0, and at most `MOST`."""
     return min(max(scale, 0, *least), MOST)
 
 
@@ -289,6 +291,7 @@ def numeric_logarithm_10(value: Any) -> Decimal:
 
 
 def _positive(value: Decimal) -> Decimal:
+    """Return a value that is above 0 or NaN; raise for others, which have no logarithm."""
     if value.is_nan() or value > 0:
         return value
     raise ValueError(f"cannot take logarithm of {'zero' if not value else 'a negative number'}")

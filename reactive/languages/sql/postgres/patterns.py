@@ -62,6 +62,7 @@ def like_folded(text: str, pattern: str, escape: str = "\\") -> bool:
 
 
 def _one(escape: str) -> str:
+    """Return an escape, which may be empty; raise if it has several letters."""
     if len(escape) > 1:
         raise ValueError("an escape is one letter, or none")
     return escape
@@ -115,6 +116,7 @@ def _standard_parts(pattern: str, escape: str, any_text: str) -> Iterator[str]:
 
 
 def _escaped(letter: str) -> str:
+    """Return a letter as it stands for itself in a regular expression."""
     return f"\\{letter}" if letter and not letter.isalnum() else letter
 
 

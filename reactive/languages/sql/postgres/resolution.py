@@ -99,18 +99,22 @@ _IMPLICIT: dict[str, frozenset[str]] = {
 
 
 def _cross(names: str) -> list[Signature]:
+    """Return all pairs of some types, as signatures."""
     return list(product(names.split(), repeat=2))
 
 
 def _alike(names: str) -> list[Signature]:
+    """Return a signature of two equal types for each type."""
     return [(name, name) for name in names.split()]
 
 
 def _pairs(texts: str) -> list[Signature]:
+    """Return the signatures written as `one/other`."""
     return [tuple(text.split("/")) for text in texts.split()]
 
 
 def _either(texts: str) -> list[Signature]:
+    """Return the signatures written as `one/other`, and each with its types exchanged."""
     return [pair for one, other in _pairs(texts) for pair in ((one, other), (other, one))]
 
 
@@ -216,6 +220,7 @@ def choose(symbol: str, given: tuple[str, ...]) -> Signature:
 
 
 def _alike_types(given: Signature) -> Signature:
+    """Return the types with unknown ones replaced by the first known type, if there is one."""
     known = [name for name in given if name != UNKNOWN]
     return (known[0],) * len(given) if len(known) < len(given) and known else given
 
@@ -268,11 +273,13 @@ def _chosen(fitting: list[Signature], given: Sequence[str]) -> Signature | None:
 
 
 def _best(fitting: list[Signature], scores: list[int]) -> list[Signature]:
+    """Return the signatures with the greatest of the scores."""
     most = max(scores)
     return [each for each, score in zip(fitting, scores, strict=True) if score == most]
 
 
 def _exact_types(signature: Signature, given: Sequence[str]) -> int:
+    """Return the number of arguments whose type is exactly the parameter's."""
     return sum(of == to for of, to in zip(given, signature, strict=True))
 
 

@@ -183,6 +183,7 @@ def encoded(value: bytes, form: str) -> str:
 
 
 def _escaped(byte: int) -> str:
+    """Return a byte as ENCODE writes it: a letter, or a backslash and octal digits."""
     if byte == 92:
         return "\\\\"
     return chr(byte) if 0 < byte < 128 else f"\\{byte:03o}"

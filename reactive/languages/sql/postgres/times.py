@@ -176,6 +176,7 @@ def _of_interval(name: str, of: dt.timedelta) -> int | Decimal:
 
 
 def _cut(value: int, by: int) -> int:
+    """Return a quotient of integers, truncated towards 0 (`by` is positive)."""
     return value // by if value >= 0 else -(-value // by)
 
 
@@ -279,6 +280,7 @@ def clock_earlier(time: dt.time, by: dt.timedelta) -> dt.time:
 
 
 def _of_one_day(by: dt.timedelta) -> dt.timedelta:
+    """Return the part of an interval that moves a clock: less than a day."""
     return dt.timedelta(microseconds=rest_of(by) // MICROSECOND % DAY)
 
 
@@ -315,6 +317,7 @@ def age(moment: Any, other: Any) -> dt.timedelta:
 
 
 def _clock(moment: dt.datetime) -> int:
+    """Return the microseconds of a timestamp since midnight."""
     return (moment - dt.datetime(moment.year, moment.month, moment.day)) // MICROSECOND
 
 
@@ -427,6 +430,7 @@ def _period(begin: Any, end: Any) -> tuple[Any, Any]:
 
 
 def _end(of: Any) -> Any:
+    """Return an end of a period: a time as it is, a date or a timestamp as a timestamp."""
     return of if isinstance(of, dt.time) else as_timestamp(of)
 
 

@@ -93,6 +93,7 @@ class GroupScope(Scope):
             return None
 
     def _of(self, value: TypedValue) -> TypedValue | None:
+        """Return the key of the groups that a value of the rows is; None if it is no key."""
         return next((group for row, group in self.keys if row.expr == value.expr), None)
 
     def of_sources(self, node: Any) -> TypedValue | None:
@@ -202,6 +203,7 @@ def _sets(node: Any, place: Callable[[exp.Expr], int]) -> list[frozenset[int]]:
 
 
 def _plain(node: Any, place: Callable[[exp.Expr], int]) -> frozenset[int]:
+    """Return the set of the keys of a tuple or of one node, by their places."""
     if isinstance(node, exp.Tuple):
         return frozenset(place(each) for each in node.expressions)
     return frozenset({place(node.this if isinstance(node, exp.Paren) else node)})
@@ -294,6 +296,7 @@ def _scope(
 def _result(
     aggregated: CallFolds, folds: tuple[plan.Folded, ...], results: Sequence[Expr]
 ) -> TypedValue:
+    """Return the value of an aggregate, from the results of the folds that it shares."""
     return aggregated.result(tuple(results[folds.index(each)] for each in aggregated.folds))
 
 

@@ -186,6 +186,7 @@ def _same_types(
 
 
 def _kind(node: Any) -> type:
+    """Return the class of a set operation: UNION, INTERSECT or EXCEPT."""
     return next(kind for kind, _ in OPERATIONS if isinstance(node, kind))
 
 
@@ -266,6 +267,7 @@ def _names(node: Any, count: int, around: Scope) -> list[str]:
 
 
 def _is_constant(value: TypedValue) -> bool:
+    """Return True if a value reads no outer row and no sub-query."""
     return not any(isinstance(part, Outer | Subquery) for part in walk(as_optional(value)))
 
 
@@ -497,6 +499,7 @@ def with_collations(kinds: BindingSchema, left: SelectQuery, right: SelectQuery)
 
 
 def _first(mine: SqlType, theirs: SqlType) -> str | None:
+    """Return the collation of the left column, else of the right; None for BINARY."""
     return collation_of(mine) or collation_of(theirs)
 
 
@@ -517,6 +520,7 @@ def collated_set(
 
 
 def _each_once(node: plan.Node, kinds: BindingSchema, around: Scope) -> SelectQuery:
+    """Return a query with one of the rows that collations make equal."""
     rows = query_of_rows(node, kinds, around)
     same = [collated(value, value.type.collation) for value in rows.values]
     return replace(rows, node=distinct_on(node, rows.scope, same, (), rows.values))

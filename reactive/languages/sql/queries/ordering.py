@@ -195,6 +195,7 @@ def _unnest_struct(node: Any, scope: Scope) -> Iterator[SelectColumn]:
 
 
 def _star(node: Any) -> Any:
+    """Return the star that a node is or ends with (`t.*`); None for others."""
     if isinstance(node, exp.Star):
         return node
     return node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else None

@@ -405,6 +405,7 @@ class PlannedRows:
                     yield "", name, self.merged[folded]
 
     def _spelling(self, folded: str) -> str:
+        """Return a column name as the first source spells it; folded if there is none."""
         names = (n for source in self.sources for n, _ in source.columns)
         return next((n for n in names if n.casefold() == folded), folded)
 

@@ -153,6 +153,7 @@ def _offset_text(value: dt.datetime, zone: str) -> str:
 
 
 def _offset(value: dt.datetime, zone: str) -> int:
+    """Return the offset of a zone at an instant, in seconds."""
     offset = value.astimezone(zone_named(zone)).utcoffset()
     assert offset is not None
     return int(offset.total_seconds())
@@ -246,6 +247,7 @@ def later_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datet
 
 
 def _months_later(value: dt.datetime, months: int, zone: str) -> dt.datetime:
+    """Return the instant some months later, at the same local time of the zone."""
     if not months:
         return value
     return of_local_time(times.months_later(local_time(value, zone), months), zone)
@@ -423,7 +425,7 @@ def element(array: Any, place: int) -> Any:
 
 
 def slice_of(array: Any, first: int, last: int) -> Any:
-    """Return the elements from one place to another."""
+    """Return the elements from one place to another, both from 1 on, from the end if negative."""
     first, last = (place + len(array) + 1 if place < 0 else place for place in (first, last))
     return array[max(0, first - 1) : max(0, last)]
 
@@ -434,12 +436,12 @@ def contains(array: Array, item: Any) -> bool:
 
 
 def contains_all(array: Array, items: Array) -> bool:
-    """Return whether an array has all elements of another that are not NULL."""
+    """Return True if an array has all elements of another that are not NULL."""
     return set(items) - {None} <= set(array)
 
 
 def contained_by(items: Array, array: Array) -> bool:
-    """Return whether all elements of an array are in another."""
+    """Return True if all elements of an array that are not NULL are in another."""
     return contains_all(array, items)
 
 
@@ -487,7 +489,7 @@ def in_order(array: Array, descending: bool = False, nulls_first: bool = False) 
 
 
 def total(array: Array) -> Any:
-    """Return the sum of the elements that are not NULL."""
+    """Return the sum of the elements that are not NULL; None if there are none."""
     found = [item for item in array if item is not None]
     return sum(found) if found else None
 
@@ -499,7 +501,7 @@ def mean(array: Array) -> Any:
 
 
 def least(array: Array) -> Any:
-    """Return the least element that is not NULL."""
+    """Return the least element that is not NULL; None if there is none."""
     return min((item for item in array if item is not None), default=None)
 
 
@@ -572,7 +574,7 @@ def moments(
     zone: str = "",
     inclusive: bool = False,
 ) -> Array:
-    """Return the moments from one to another by an interval, `inclusive` with the end.
+    """Return the moments from one to another by an interval; `inclusive`: also the end.
 
     Instants follow the calendar of a zone. An empty interval yields no moment.
 

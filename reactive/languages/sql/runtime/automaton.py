@@ -273,6 +273,7 @@ class _Automaton:
         return self._count
 
     def _sequence(self, items: Any, behind: int) -> int:
+        """Return the first state of some items in a row that `behind` follows."""
         for item in reversed([*items]):
             behind = self._item(item, behind)
         return behind

@@ -46,6 +46,7 @@ def deviation(count: int, total: Any, squares: Any, less: int) -> float | None:
 
 
 def _over(number: Any, count: int) -> Any:
+    """Return a quotient: exact of an integer, of a float as a float."""
     return Fraction(number, count) if isinstance(number, int) else number / count
 
 
@@ -329,6 +330,7 @@ def quantile_of(values: Iterable[Any], at: Any, *, descending: bool = False) -> 
 
 
 def _nth(found: Sequence[Any], at: Any) -> Any:
+    """Return the least of sorted values that a fraction of them does not exceed."""
     place = max(1, math.ceil(Fraction(str(at)) * len(found)))
     return found[min(place, len(found)) - 1]
 

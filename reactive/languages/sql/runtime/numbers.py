@@ -234,6 +234,7 @@ def logarithm_of(base: float, value: float) -> float:
 
 
 def _logarithm(function: Any, value: float) -> float:
+    """Return a logarithm; -infinity of 0, NaN below."""
     if value > 0:
         return float(function(value))
     return -math.inf if value == 0 else math.nan

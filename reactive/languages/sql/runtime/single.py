@@ -31,6 +31,7 @@ def any_of(values: Iterable[Any]) -> Any:
 
 
 def _by_type(value: Any) -> Any:
+    """Return a key that sorts values of any types: by type, then by value."""
     return (str(type(value)), value if not isinstance(value, tuple) else str(value))
 
 

@@ -277,6 +277,7 @@ def filled_right(text: str, length: int, fill: str = " ") -> str:
 
 
 def _checked(text: str, length: int) -> str:
+    """Return a padded text; raise if it is shorter than `length`."""
     if len(text) < length:
         raise ValueError("cannot pad a text: there is nothing to fill it with")
     return text

@@ -146,6 +146,7 @@ def _seconds(of: Any) -> float:
 
 
 def _epoch(of: Any) -> float:
+    """Return the seconds since 1970, or of a time since midnight."""
     if isinstance(of, dt.time):
         return of.hour * 3600 + of.minute * 60 + _seconds(of)
     return (as_timestamp(of) - EPOCH).total_seconds()

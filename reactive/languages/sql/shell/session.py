@@ -105,6 +105,7 @@ class Shell:
         self._show(number)
 
     def _show_changed(self) -> None:
+        """Print the views whose rows are not the ones shown last."""
         for number, (_, view) in self._views.items():
             if list(view) != self._shown[number]:
                 self._show(number)
@@ -208,6 +209,7 @@ def load(db: Any, path: str | Path, name: str | None = None) -> Any:
 
 
 def _type(column: Sequence[Any]) -> SqlType:
+    """Return the type of a column: that of all its values, any if they differ, text of none."""
     kinds = {type_of_value(value) for value in column if value is not None}
     return kinds.pop() if len(kinds) == 1 else ANY if kinds else TEXT
 

@@ -142,6 +142,7 @@ def compared(
 
 
 def _are_of_one_class(left: SqlType, right: SqlType) -> bool:
+    """Return True if values of both types are all numbers, or all of one other kind."""
     kinds = {left.kind, right.kind} - {"null"}
     return kinds <= NUMBERS | {"bool"} or (len(kinds) == 1 and "any" not in kinds)
 

@@ -82,10 +82,12 @@ def _joined(parts: list[str]) -> str | None:
 
 
 def _number(said: str | None, given: Iterator[Any]) -> int:
+    """Return a width or a precision: `*` takes the next value, None is 0."""
     return short_integer(next(given, None) or 0) if said == "*" else int(said or 0)
 
 
 def _text(value: Any) -> str:
+    """Return a value as a text up to its first NUL; empty for None."""
     return "" if value is None else characters(value).partition("\0")[0]
 
 
@@ -111,6 +113,7 @@ def _whole(part: _Part, given: Iterator[Any]) -> str:
 
 
 def _thousands(digits: str) -> str:
+    """Return digits with commas between groups of three."""
     first = (len(digits) - 1) % 3 + 1
     groups = [digits[n : n + 3] for n in range(first, len(digits), 3)]
     return ",".join([digits[:first], *groups])

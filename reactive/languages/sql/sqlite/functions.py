@@ -251,6 +251,7 @@ class _By:
 
 
 def _different(value: Any, other: Any, mine: Any, theirs: Any) -> Any:
+    """Return `value`, or None if `mine` equals `theirs`."""
     return None if mine == theirs else value
 
 

@@ -57,6 +57,7 @@ class Instant:
         self.second = 0.0
 
     def set_number(self, value: float) -> None:
+        """Set a raw number; it is also a Julian day if it is in the range of these."""
         self.second, self.is_raw = value, True
         if 0.0 <= value < 5373484.5:
             self.at, self.has_at = int(value * 86400000.0 + 0.5), True
@@ -149,6 +150,7 @@ class Instant:
         self.has_date = True
 
     def forget_parts(self) -> None:
+        """Discard date, time and zone, so that they are computed from `at` again."""
         self.has_date = self.has_time = False
         self.zone = 0
 
@@ -196,6 +198,7 @@ class Instant:
             self._set_at(int(self.second * 1000.0 + EPOCH + 0.5))
 
     def _set_at(self, at: int) -> None:
+        """Set the milliseconds as a raw number, and discard the parts."""
         self.forget_parts()
         self.at, self.has_at, self.is_raw = at, True, False
 

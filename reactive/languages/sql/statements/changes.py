@@ -185,6 +185,7 @@ def _is_default(node: Any) -> bool:
 
 
 def _check_width(count: int, places: list[int], node: Any, around: Scope) -> None:
+    """Refuse a row of INSERT with another number of values than columns."""
     if count != len(places):
         raise around.error(node, f"{count} values are inserted into {len(places)} columns")
 

@@ -52,6 +52,7 @@ def create(tree: Any, around: Scope, db: Any) -> int:
 
 
 def _target(tree: Any) -> Any:
+    """Return the node with the name of a table or view, without its columns."""
     return tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
 
 

@@ -124,6 +124,7 @@ class ChangedTable:
             )
 
     def _maker(self) -> Callable[[Sequence[Any]], Any]:
+        """Return the function from values to a row of the table."""
         kind = self.table.row_type
         return tuple if not hasattr(kind, "__mro__") or kind is tuple else lambda v: kind(*v)
 

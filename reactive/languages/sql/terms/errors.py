@@ -333,6 +333,7 @@ class _Twins:
         self._read: set[exp.Expr] | None = None
 
     def was_read(self, node: exp.Expr) -> bool:
+        """Return True if the node equals one that was read, and is no boolean."""
         if self._read is None:
             self._read = {n for n in self._tree.walk() if getattr(n.args, "asked", None)}
         return node in self._read and not isinstance(node, exp.Boolean)
@@ -343,6 +344,7 @@ def _has_arguments(node: exp.Expr) -> bool:
 
 
 def _is_set(given: Any) -> bool:
+    """Return True if an argument has a value other than None, False, an empty list or text."""
     return given is not None and given is not False and given != [] and given != ""
 
 

@@ -57,6 +57,7 @@ class ScopeSource:
     columns: tuple[tuple[str, TypedValue], ...]
 
     def named(self, column: str) -> list[TypedValue]:
+        """Return the columns that have a name, in upper or lower case."""
         folded = column.casefold()
         return [value for name, value in self.columns if name.casefold() == folded]
 
@@ -388,6 +389,7 @@ class Scope:
         )
 
     def _all_sources(self) -> list[ScopeSource]:
+        """Return the sources of this query, then those of the queries around it."""
         around = self.correlation
         return self.sources + ([] if around is None else around.outer._all_sources())
 
@@ -492,6 +494,7 @@ def field_of(value: TypedValue, name: str, *, folded: bool) -> TypedValue | None
 
 
 def _find_folded(name: str, fields: dict[str, SqlType]) -> str | None:
+    """Return the field that has a name in upper or lower case; None if there is none."""
     return next((each for each in fields if each.casefold() == name.casefold()), None)
 
 

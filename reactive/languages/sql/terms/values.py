@@ -349,6 +349,7 @@ class Catalog:
 
     @staticmethod
     def _named(of: Any, name: str) -> Iterator[Any]:
+        """Yield the tables or views with a name in any case, one spelled the same first."""
         every = [each for each in of if (each.name or "").casefold() == name.casefold()]
         yield from sorted(every, key=lambda each: each.name != name)
 

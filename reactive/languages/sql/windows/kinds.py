@@ -162,6 +162,7 @@ def _name(together: Sequence[PartitionedWindow]) -> str:
 
 
 def _of_row(body: Expr) -> Lifted:
+    """Return an expression of the row that `reduce` gives, as a callable."""
     return Lifted(body, ("row",), (), 1)
 
 
