@@ -113,12 +113,14 @@ class PostgresServer:
     def kill(self) -> None:
         """Kill all of its processes, as when memory runs out."""
         if self._process is not None:
-            pids = [*_children(self.pid), self.pid]
-            for pid in reversed(pids):
+            os.kill(self.pid, signal.SIGSTOP)  # it starts no more processes
+            children = _children(self.pid)
+            for pid in (self.pid, *children):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
+            self._wait_for_end(children)
 
     def stop(self, *, gently: bool = True) -> None:
         """Stop the server: end clients and write changes; if not `gently`, do neither."""
@@ -154,6 +156,13 @@ class PostgresServer:
         finally:
             connection.close()
 
+    def _wait_for_end(self, pids: Sequence[int]) -> None:
+        """Wait until no process is left: one that still ends holds the shared memory, for which
+        the next server would refuse to start."""
+        until = time.monotonic() + SECONDS
+        while any(map(_is_running, pids)) and time.monotonic() < until:
+            time.sleep(0.005)
+
     def _wait(self) -> None:
         import psycopg2
 
@@ -186,6 +195,15 @@ def running_or_skipped(**options: str) -> AbstractContextManager[PostgresServer]
     if why := why_none():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(why)
     return running(**options)
+
+
+def _is_running(pid: int) -> bool:
+    """Return True if there is such a process, and it is not only a name in the list of processes."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status not in "ZX"
 
 
 def _template() -> Path:

@@ -52,7 +52,7 @@ def slow(*words: Any) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def spark_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "check", lambda: None)
+    monkeypatch.setattr(report, "check_spark", lambda: None)
 
 
 def test_figures_that_meet_all_targets_are_not_marked() -> None:
@@ -101,7 +101,7 @@ def test_without_spark_the_section_says_what_to_install(monkeypatch: pytest.Monk
     def missing() -> None:
         raise OffloadError("pyspark is missing")
 
-    monkeypatch.setattr(report, "check", missing)
+    monkeypatch.setattr(report, "check_spark", missing)
     text = offload(made_up, size=SIZE, runs=1)
     assert text == "## Spark\n\nNot measured: pyspark is missing"
 

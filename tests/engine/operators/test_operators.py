@@ -112,4 +112,5 @@ def _names(path: Path) -> set[str]:
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.ClassDef | ast.FunctionDef)
     )
-    return {path.stem, *(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in defined)}
+    words = (re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in defined)
+    return {path.stem, *(word.removeprefix("make_") for word in words)}
