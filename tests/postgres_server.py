@@ -198,7 +198,7 @@ def running_or_skipped(**options: str) -> AbstractContextManager[PostgresServer]
 
 
 def _is_running(pid: int) -> bool:
-    """Return True if there is such a process, and it is not only a name in the list of processes."""
+    """Return True if the process runs; False if it ended, and only waits for its parent."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
