@@ -80,7 +80,8 @@ def make_module_getattr(
 ) -> Any:
     """Return the `__getattr__` of a package with names from modules that are imported lazily.
 
-    The function raises `AttributeError` for other names, with a hint if `elsewhere` has one.
+    `modules` maps each name to its module. Other names raise `AttributeError`, with a hint if
+    `elsewhere` has one for the name; in an import statement, `ImportError` with the hint.
     """
 
     def name_of_module(name: str) -> Any:

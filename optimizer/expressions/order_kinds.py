@@ -55,7 +55,7 @@ def order_kind(value: Any, *, nulls: bool = False, inside: bool = True) -> Order
     """Return the kind of a value.
 
     nulls: None has a place in the order.
-    inside: None as an item of a value has the place, too.
+    inside: with `nulls`, None as an item of a tuple has a place; in a field of a record never.
 
     Raises
     ------

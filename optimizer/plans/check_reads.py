@@ -326,7 +326,10 @@ def _is_of_the_library(value: Any) -> bool:
 
 
 def _wrong(expr: Expr, of: Shapes) -> str | None:
-    """Return the message for a read of a missing field or item; None if it may exist."""
+    """Return the message for a read of a missing field or item, or for a compared naive time.
+
+    The naive time is a constant compared with an instant. Return None if neither is certain.
+    """
     match expr:
         case Attribute(inner, name):
             kind = _shape(inner, of)

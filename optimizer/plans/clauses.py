@@ -291,7 +291,7 @@ _Chain = tuple[plan.Node, Any] | None
 
 
 def _put_chain_on(above: _Chain, node: plan.Node) -> plan.Node:
-    """Put the chain `above` on a node."""
+    """Return `node` with the linear nodes of the chain `above` on it; `node` itself for None."""
     while above is not None:
         linear, above = above
         node = with_inputs(linear, [node])
@@ -439,7 +439,12 @@ def _is_query_over(part: plan.Node, given: Collection[plan.Node]) -> bool:
 
 
 def with_keys(node: plan.SemiJoin) -> plan.Join:
-    """Join the left rows of a semi_join with the keys of their partners, or with the partners."""
+    """Join the left rows of a semi_join with the keys of their partners.
+
+    A left row comes once per partner. The join is with the partners themselves if the match has
+    hash keys already, if the right side reads outer rows, or if a part of the condition may
+    raise, has no hash, or reads both sides other than by an equation.
+    """
     pairs = plan.Join(node.left, node.right, node.match)
     found, match = side_conditions_of(pairs), node.match
     if match.left_key is not None or (found is None and match.on is not None) or free(node.right):
@@ -469,7 +474,10 @@ def _select_keys(right: plan.Node, steps: tuple[SideTerm, ...]) -> plan.Node | N
 
 
 def _match_with_key(steps: tuple[SideTerm, ...], count: int) -> plan.Match:
-    """Return the conditions on a row of the left and a key."""
+    """Return the match of a left row, of `count` bindings, with a key of `_select_keys`.
+
+    The match consists of an equation for each part of the key, and the tests of the left.
+    """
     row, number = Parameter(count), sum(step.is_key for step in steps)
     parts = iter((row,) if number == 1 else items_of(row, number))
     asked: list[Expr] = [

@@ -356,8 +356,10 @@ def _closed_parts(way: plan.Node) -> Iterator[plan.Node]:
 
 
 def _linear(node: plan.Fixpoint) -> plan.Fixpoint:
-    """Rewrite a closure to grow by one row of its source per round; return other recursions as they
-    are."""
+    """Rewrite a closure to grow by one row of its source per round.
+
+    Return `node` unchanged if it grows so already, or is no closure.
+    """
     ways = [way for way in ways_of(node.bodies[0]) if not is_closed(way)]
     if all(_reads_one(way) for way in ways):
         return node

@@ -439,7 +439,7 @@ Costs = Sequence[Cost]
 
 
 def nothing(node: Any) -> Costs:
-    """Return the costs of a node without inputs."""
+    """Return (), the costs of a node without inputs."""
     return ()
 
 

@@ -427,7 +427,10 @@ class _CalledVariables:
         self._own = {*every, *again}
 
     def comparisons(self, node: ast.AST) -> Iterator[Operation]:
-        """Iterate over the comparisons of two operands in a node."""
+        """Iterate over the comparisons of two operands in a node.
+
+        Operands that cannot be read, and nodes other than comparisons, give none.
+        """
         if not isinstance(node, ast.Compare):
             return
         operands = [node.left, *node.comparators]

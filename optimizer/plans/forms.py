@@ -169,7 +169,7 @@ def _home_of_form(key: Hashable) -> type | None:
 
 
 def _inside_form_key(value: Any) -> Iterable[Any]:
-    """Return the parts of a part of a key that may be or contain classes."""
+    """Return the parts of a part of a key that may be or contain classes; () if there is none."""
     kind: Any = type(value)
     if kind is Form:
         return () if value.home is None else (value.home,)
@@ -299,9 +299,10 @@ def _extract_constants(expr: Expr, found: list[Constant]) -> Expr:
 
 
 def with_constants(expr: Expr, change: Callable[[Constant], Constant]) -> Expr:
-    """Change the constants that may differ; positions of items do not.
+    """Replace the constants that may differ; positions of items stay.
 
-    Raise `Formless` for an expression with a sub-query, or with code that has variables.
+    Return `expr` itself if nothing changes. Raise `Formless` for an expression with a
+    subquery, or with code that has variables.
     """
     kind = type(expr)
     if kind is Constant:

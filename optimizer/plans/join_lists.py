@@ -262,7 +262,10 @@ def _stay(node: plan.Extend, places: Sequence[int]) -> bool:
 
 
 def _after(made: Sequence[Expr], below: plan.Extend | plan.Select, every: list[Expr]) -> list[Expr]:
-    """Evaluate in `every` first what may raise in `made`, and return `every`, which is changed."""
+    """Evaluate in `every` first the parts of `made` that may raise.
+
+    The list `every` is changed, and returned. Parts that `every` evaluates anyway are left out.
+    """
     of = shapes(below.input)
     asked = {part for expr in every for part in surely(expr)}
     needed = [need for expr in made for need in needs(expr, of) if need not in asked]

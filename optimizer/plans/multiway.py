@@ -331,7 +331,7 @@ def _find_bound(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
 
 
 def _positive(test: Expr) -> Expr:
-    """Return the opposite of a negated comparison, which is equal in a total order."""
+    """Return the opposite of a negated comparison, equal in a total order; or any other `test`."""
     match test:
         case Operation("not", (Operation(symbol) as compared,)) if symbol in OPPOSITE:
             return Operation(OPPOSITE[symbol], compared.operands)

@@ -274,7 +274,10 @@ def only_present(node: plan.Node) -> plan.Node:
 
 
 def of_either_sign(rows: plan.Node) -> plan.Node:
-    """Return one copy of each row with a weight, also with a negative one."""
+    """Return one copy of each row with a weight, also with a negative one.
+
+    Return `rows` unchanged if no weight can be negative.
+    """
     if not may_be_negative(rows):
         return rows
     return plan.UnionAll(plan.Distinct(rows), plan.Distinct(plan.Negate(rows)))

@@ -127,7 +127,12 @@ def nesting_of(node: plan.Node) -> Nesting | None:
 def _shred_level(
     node: plan.Node, row: Expr, label: Expr | None, order: Expr | None, in_order: bool
 ) -> ShreddedLevel | None:
-    """Return the level of rows that are shown as a call of their class."""
+    """Return the level of rows that are shown as a call of their class.
+
+    Return None if `row` is no such call that begins with the first bindings, if no level is joined
+    below, or if a window cannot move below the joins. `label` and `order` are expressions of the
+    row, or None.
+    """
     if not (isinstance(row, Call) and isinstance(row.function, Constant)):
         return None
     window = node if isinstance(node, plan.Top) else None

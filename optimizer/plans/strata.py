@@ -169,7 +169,10 @@ def _nodes_of_rounds(body: plan.Node, level: int) -> Iterator[plan.Node]:
 
 
 def _forbidden(node: plan.Node) -> Iterator[tuple[plan.Node, Step]]:
-    """Iterate over the inputs of a node that recursion may not pass through."""
+    """Iterate over the inputs of a node that recursion may not pass through.
+
+    Each has the step and the barrier of the error message. An aggregate per left row has none.
+    """
     if isinstance(node, plan.Aggregate) and by_left_row(node) is not None:
         return
     inputs = node.inputs()

@@ -214,7 +214,11 @@ def _narrow_range(
     needs: Mapping[str, Classes],
     place: int,
 ) -> FieldValues:
-    """Add an end to a range of a field; a second low or high end is an ordinary test."""
+    """Return the range of a field with one more end, from the condition at `place`.
+
+    Return `known` unchanged if it has that end already, or if the two ends do not compare; a
+    new range if `known` is None. `needs` maps fields to the classes that earlier parts require.
+    """
     if known is None:
         return FieldValues(field, bounds, needs, place + 1, frozenset({place}))
     old = known.values

@@ -316,7 +316,10 @@ def _names(function: FunctionType) -> tuple[str, ...]:
 
 
 def _function_of(value: Any) -> FunctionType | None:
-    """Return a function, or the function of a query; None for any other value."""
+    """Return a function, or the one a query is made from; None for any other value.
+
+    None also for a query made from a generator expression.
+    """
     if isinstance(value, FunctionType):
         return value
     text = getattr(value, "text", None) if isinstance(value, Live) else None

@@ -417,7 +417,7 @@ def _cells(rows: Any, values: dict[str, Any]) -> tuple[CellType, ...]:
 
 
 def _is_of(cell: CellType, name: str, values: dict[str, Any]) -> bool:
-    """Return True if a cell holds the value of `name`; an empty one, if there is no value."""
+    """Return True if a cell holds the very value of `name`; if it has none, for an empty cell."""
     try:
         return cell.cell_contents is values.get(name)
     except ValueError:

@@ -465,7 +465,12 @@ def _outer_places(place: int, inside: Inside, count: int) -> list[int]:
 def read_inside(
     engine: Any, made: Function, known: Shapes, role: str, inside: Inside, begin: int
 ) -> Function:
-    """Replace a callable that reads nested rows by one that reads their queries, if possible."""
+    """Return a callable that reads the queries of nested rows in place of the nested rows.
+
+    Return `made` if there is none, and for `order_by`. `role` is the method that takes the
+    callable; `begin` is the position of the first nested binding; `inside` has for each nested
+    binding its queries, the best first.
+    """
     if not inside or len(known) < begin + len(inside) or role == "order_by":
         return made
     if role in ITERATED and _is_read(made, known):

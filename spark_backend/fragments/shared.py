@@ -410,7 +410,11 @@ class SharedState:
         return known[0] if known else None
 
     def _write(self, number: int, flush: Flush, of: FlushInput, new: Member | None) -> None:
-        """Write the changes and tokens of a flush, and drop the tables that no member needs."""
+        """Write the changes and tokens of the flush `number`, and end `looks_through`.
+
+        Tables that no member needs are dropped. `new` is the member that is being loaded, if any:
+        its plan and tables count as needed.
+        """
         tokens, gone = self._tokens_and_drops(of, new, has_changed=bool(flush.given))
         self.tables.flush(
             number,

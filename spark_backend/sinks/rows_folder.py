@@ -328,8 +328,11 @@ class RowsFolder:
         return found if self._columns.schema is None else self._columns.as_written(found)
 
     def _sweep(self, listing: Listing) -> None:
-        """Delete the files that neither this listing nor the one before it names, and folders of
-        interrupted batches."""
+        """Delete outdated bucket files, and the folders of interrupted batches.
+
+        A bucket file (`_b=...`) is outdated if neither this listing nor the one before
+        names it; all other files stay.
+        """
         kept = {*listing.names, *listing.before}
         for info in self._files.get_file_info(fs.FileSelector(self._root)):
             with suppress(FileNotFoundError):

@@ -131,7 +131,10 @@ class LatestFeed:
             self._left.append(stretch)
 
     def has_news(self, reader: Latest[Any]) -> bool:
-        """Return True if there are changes that a reader has not read."""
+        """Return True if there are commits that a reader has not read.
+
+        Their changes may cancel out; `read` then returns None.
+        """
         stretch = reader.stretch
         if stretch is None:
             return False

@@ -99,7 +99,10 @@ def from_sortable(place: Any) -> Any:
 
 
 def tie_key(value: Any) -> tuple[Any, ...]:
-    """Return a tuple that compares with that of any other value; equal if no order is known."""
+    """Return a tuple by which values of different classes compare.
+
+    The tuples of all values without an order are equal. Values of one class may still raise.
+    """
     kind: Any = type(value)
     if value is None:
         return (0,)

@@ -487,7 +487,11 @@ def _inner(op: Op) -> Inner:
 
 
 def _introduce(join: plan.Node, left: Node, right: Node) -> None:
-    """Connect an index that leaves rows out to the index that must know of them."""
+    """Connect an index that leaves rows out to the index that must know of them.
+
+    A side whose terms are all keys leaves no rows out, and stays as it is; so do both if the join
+    reads only the keys of the right.
+    """
     assert isinstance(join, AnyJoin)
     if not isinstance(right.operator, index_by.IndexBy):
         return  # only its keys are read

@@ -275,7 +275,11 @@ class CyclicInput(MultiwayInput):
         return finds
 
     def _find(self, of: Key, below: Callable[[Any, bool], Below], key: Any, default: Any) -> Any:
-        """Return the entry that an index would have for a key; of a trie, the entries below."""
+        """Return the entry that an index would have for a key; of a trie, the entries below.
+
+        Return `default` if there is none; of a trie, possibly an empty dict. `of` has the place of
+        the input, the expressions of the key, and of a trie those below.
+        """
         place, own, under = of
         values = key if len(own) > 1 else (key,)
         bound = {NOTHING_BOUND: None}

@@ -70,7 +70,10 @@ LOCAL = (*KEEPS_ROWS, BorrowedRows, BorrowedGroups)
 
 
 def reattach(graph: Graph, leaf: Node, source: Node) -> None:
-    """Connect a leaf to another node that emits the same rows; it keeps its stored rows."""
+    """Connect a leaf to another node that emits the same rows; the leaf keeps its stored rows.
+
+    A leaf of this node already is unchanged.
+    """
     if source is leaf.inputs[0]:
         return
     old = leaf.operator

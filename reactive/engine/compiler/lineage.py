@@ -132,7 +132,7 @@ def ways_to(top: Node) -> list[Way]:
 
 
 def _below(node: Node) -> Iterable[tuple[Node, Hops]]:
-    """Return the nodes that rows are derived from, with the hops from them."""
+    """Return the nodes that rows are derived from, with the hops; () if rows cannot be traced."""
     match node.physical:
         case physical.Pipeline(chain=below, sink=None):
             return [(node.inputs[0], _all(below.chain))]

@@ -81,7 +81,10 @@ def pairing(node: plan.Node) -> PairedInputs | None:
 
 
 def join_rows(node: plan.Node, found: PairedInputs, of: Of, progress: Progress = SILENT) -> Bag:
-    """Return the rows of a join of any kind, or of filters above one."""
+    """Return the rows of a join of any kind, or of filters above one.
+
+    `found` is `pairing(node)`; `of` returns the rows of an input.
+    """
     left, right = of(found.left), of(found.right)
     match node:
         case plan.SemiJoin() | plan.AntiJoin() if (key := looked_up(node.match)) is not None:

@@ -343,7 +343,10 @@ class LevelRows:
         return [(self._label(row[0]), (row[1], weight)) for row, weight in delta]
 
     def pairs(self, label: Label) -> Sequence[Pair]:
-        """Return the rows with a label."""
+        """Return the rows with a label.
+
+        A new label is looked up in the fragment; `fetch` looks several up in one query.
+        """
         if label is NO_MATCH:
             return ()
         self.fetch((label,))

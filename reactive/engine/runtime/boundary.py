@@ -49,7 +49,11 @@ OPERATORS |= {"__reduce_ex__", "__getattr__"}
 
 
 def _name_keyword(error: TypeError, name: str) -> None:
-    """Append the right name to the message about an unknown keyword argument."""
+    """Append a hint to the message about an argument that has another name here.
+
+    The error stays unchanged if no other name is known, or if it is not of the call itself.
+    `name` is the name of the called function.
+    """
     known = KEYWORDS.get(name)
     traceback = error.__traceback__
     if known is None or traceback is None or traceback.tb_next is not None or not error.args:

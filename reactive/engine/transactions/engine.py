@@ -321,8 +321,9 @@ class Engine:
     def shaping(self, *, to_write: bool = False) -> Iterator[None]:
         """Hold the lock to create or drop views, or tables that no transaction has changed.
 
-        Ctrl-C is possible while user callables run over existing rows; the next access repairs what
-        that leaves half done.
+        Ctrl-C is possible while user callables run over existing rows; the next access
+        repairs what that leaves half done. Before and after, the rows of tracked objects
+        show all assignments. `to_write` enters the lock as a writer.
         """
         if self.objects is not None:
             self.objects.show_all()

@@ -60,7 +60,7 @@ def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[PhysicalFixpoint]
 
 
 def _rule(clause: clauses.Clause) -> Ops:
-    """Return the operations of a clause, except nodes that only read inputs."""
+    """Return the operations of a clause, except nodes that only read inputs; () of a closed one."""
     if clauses.is_closed(clause.body):
         return ()
     chain, base = chain_over(clause.body)

@@ -110,7 +110,11 @@ class Sides:
         return left, right, self.find_right, before
 
     def _before(self, left: Sequence[Any], right: Sequence[Any]) -> Callable[..., Any]:
-        """Return a look-up of the changed right keys in the left side, before the commit."""
+        """Return the look-up in the left side as before the commit, by join key.
+
+        `left` and `right` are the deltas of the commit. The look-up in sums knows only the
+        keys of `right`.
+        """
         if isinstance(self.left, SumsBy):
             is_by_group = isinstance(self.right, SumsBy) and self.right.by_group
             return self.left.before(

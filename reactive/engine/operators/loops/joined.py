@@ -98,7 +98,10 @@ class JoinIndexes:
         )
 
     def all(self) -> Sequence[tuple[Any, ...]]:
-        """Return the arguments of the runs that join all current rows."""
+        """Return the arguments of the runs that join all current rows.
+
+        Return () while an index has error rows: the plain join must run.
+        """
         if self.left.poisoned or self.right.poisoned:
             return ()
         return ((self.left.contents(), (), self.right.find(before=False), FINDS_NOTHING),)

@@ -211,7 +211,10 @@ class WindowPartition:
             spans += function.seeing(self._order, place)
 
     def _enter_all(self, coming: Sequence[Pair]) -> None:
-        """Insert many rows into a copy, which keeps the earlier rows for an undo."""
+        """Insert many rows into a copy, except those that are owed.
+
+        The log keeps the order as it was before, for an undo.
+        """
         more = []
         for row, times in coming:
             left = times

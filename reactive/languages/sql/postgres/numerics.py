@@ -381,7 +381,9 @@ def sum_type(kind: SqlType) -> SqlType:
 
 
 def mean(total: Any, count: int) -> Decimal:
-    """Divide a sum of integers or numerics by their number.
+    """Divide a sum of integers or numerics by a count, with the scale that Postgres chooses.
+
+    A count of zero raises.
 
     >>> mean(3, 2), mean(Decimal("2.50"), 1)
     (Decimal('1.5000000000000000'), Decimal('2.5000000000000000'))

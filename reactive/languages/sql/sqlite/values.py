@@ -447,7 +447,7 @@ def letters(*codes: Any) -> str:
 
 
 def digits(value: Any) -> str:
-    """Return the bytes of a blob or text in hexadecimal digits (HEX); nothing of None."""
+    """Return HEX of a value: the bytes of a blob, or of any other value's text; "" for None."""
     if value is None:
         return ""
     return (value if isinstance(value, bytes) else characters(value).encode()).hex().upper()
