@@ -415,7 +415,7 @@ _PARTS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
 
 
 def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
-    """Return the expression with other parts, in the order of `parts`."""
+    """Return the expression with the parts `new`, in the order of `parts`; a leaf unchanged."""
     match expr:
         case Attribute(_, name):
             return Attribute(new[0], name)
@@ -465,7 +465,7 @@ def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def substitute(expr: Expr, arguments: tuple[Expr, ...]) -> Expr:
-    """Replace the parameters of an expression by other expressions."""
+    """Replace the parameters of an expression by the arguments; `expr` itself if it reads none."""
     if expr.__class__ is Parameter:
         return arguments[expr.index]
     find = _PARTS.get(expr.__class__)

@@ -270,7 +270,10 @@ def with_called(node: plan.Node, change: Callable[[Function, Shapes], Function])
 
 
 def _with_new_functions(node: plan.Node, old: list[Function], new: list[Function]) -> plan.Node:
-    """Return the node with new callables in place of the old ones, in the order of its facts."""
+    """Return the node with new callables in place of the old ones, in the order of its facts.
+
+    Return `node` itself if all are the same objects.
+    """
     if all(map(is_, new, old)):
         return node
     given = iter(new)

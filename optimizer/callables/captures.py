@@ -363,7 +363,10 @@ def freeze(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Capt
 
 
 def _of_partial(function: partial[Any]) -> partial[Any]:
-    """Return a partial whose arguments, and variables of its function, are instants."""
+    """Return a partial whose arguments, and variables of its function, are instants.
+
+    Return `function` itself if they all are so already.
+    """
     called, given = _frozen(function.func), tuple(map(frozen_instant, function.args))
     named = {name: frozen_instant(value) for name, value in function.keywords.items()}
     is_same = called is function.func and all(map(is_, given, function.args))

@@ -93,7 +93,7 @@ def _slice_rows(rows: Rows, ends: list[int | None], reading: Any) -> Rows | None
 
 
 def _take_whole_window(rows: Rows, reading: Any) -> Rows:
-    """Return the rows of a window as all rows, in its order."""
+    """Return the rows of a window as all rows, in the window's order; other rows unchanged."""
     assert rows.order is not None
     if not rows.order.is_window:
         return rows
@@ -149,7 +149,11 @@ ITEMS = "for key, values in groups.items()"
 
 
 def group_rows(rows: Rows, reading: Any, fold: Any = "Only") -> Rows:
-    """Return a row for each key, with its value; with all values of a group."""
+    """Return a row for each key, with its value; with all values of a group.
+
+    `fold` names the aggregate that makes the value. Return `rows` unchanged if they are groups
+    already.
+    """
     if rows.row == PAIR and find_groups(rows.node) is not None:
         return rows
     key, value = (reading.function(part, rows) for part in rows.row)

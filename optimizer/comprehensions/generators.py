@@ -360,13 +360,20 @@ class Scope:
         return self._given if self.node is None else shapes(self.node)
 
     def adopt(self, expr: Expr, source: Scope | None) -> Expr:
-        """Rewrite an expression of a scope around this one to this scope."""
+        """Rewrite an expression of a scope around this one to this scope.
+
+        Return `expr` unchanged if `source` is this scope or None, or if no scope is around
+        this one.
+        """
         if source is self or source is None or self.parent is None:
             return expr
         return self.imported(self.parent.adopt(expr, source))
 
     def imported(self, expr: Expr) -> Expr:
-        """Rewrite an expression of the scope directly around this one to this scope."""
+        """Rewrite an expression of the scope directly around this one to this scope.
+
+        An expression that reads no row is unchanged; any other becomes an argument.
+        """
         if reads_no_row(expr):
             return expr
         if expr not in self.arguments:
@@ -399,7 +406,7 @@ class Scope:
         return total(transform(expr, lambda e: _as_parameter(e, count)), known)
 
     def shape_of_outer(self, index: int) -> Shape:
-        """Return the shape of a value of the scope around this one."""
+        """Return the shape of a value of the scope around this one; None if it is not known."""
         expr, parent = self.arguments[index], self.parent
         if parent is None:
             return None

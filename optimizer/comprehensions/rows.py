@@ -181,7 +181,10 @@ def relation(node: plan.Node, name: str) -> Rows:
 
 
 def select_value(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
-    """Return the rows with their value as the only binding of the plan."""
+    """Return the rows with their value as the only binding of the plan.
+
+    Rows whose value is that already are unchanged, with their order; other rows lose it.
+    """
     if rows.is_whole and bindings(rows.node) == 1:
         return rows
     check_values(rows.row)

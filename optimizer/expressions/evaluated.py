@@ -136,7 +136,10 @@ def evaluated_attribute(of: Expr, name: str) -> Expr:
 
 
 def fold_node(expr: Expr) -> Expr:
-    """Simplify a node that constants decide; its parts are evaluated already."""
+    """Simplify a node that constants decide; return any other node unchanged.
+
+    The parts of the node must be evaluated already.
+    """
     match expr:
         case Operation(symbol, operands) if symbol in COMPUTED and _are_slots(operands):
             return _of_slots(expr, symbol, operands)
@@ -221,7 +224,11 @@ def _operation(expr: Expr, symbol: str, values: list[Any]) -> Expr:
 
 
 def _junction(expr: Expr, parts: tuple[Expr, ...], *, stop: bool) -> Expr:
-    """Drop the constants that do not decide; stop at the first that does."""
+    """Drop the constants that do not decide; stop at the first that does.
+
+    `expr` is an And or Or of `parts`, and `stop` the value that decides. Return `expr` itself
+    if nothing is dropped.
+    """
     kept: list[Expr] = []
     for place, part in enumerate(parts):
         inner = part.parts if type(part) is type(expr) else (part,)  # type: ignore[attr-defined]
@@ -308,7 +315,11 @@ def _with_tests(expr: Expr, tests: tuple[Expr, ...], shapes: Shapes) -> Expr:
 
 
 def _join_in_turn(expr: Expr, operator: str, operands: tuple[Expr, ...], shapes: Shapes) -> Expr:
-    """Join first all tests that may raise, then the others."""
+    """Join first all tests that may raise, then the others.
+
+    `operator` is that of `expr`. Return `expr` itself if every operand is a test that may
+    raise, and nothing changes.
+    """
     tests = tuple([asked_in_turn(operand, shapes) for operand in operands])
     raising = [test for test in tests if not total(test, shapes)]
     quiet = [test for test in tests if total(test, shapes)]

@@ -153,7 +153,7 @@ def _are_total(exprs: Sequence[Expr], shapes: Shapes) -> bool:
 
 
 def shape_of(expr: Expr, shapes: Shapes) -> Shape:
-    """Return the shape of the value."""
+    """Return the shape of the value of an expression; None if it is not known."""
     match expr:
         case Parameter(index):
             return shapes[index] if index < len(shapes) else None

@@ -343,7 +343,10 @@ def first(needed: tuple[Expr, ...], then: Expr) -> Expr:
 
 
 def needs(expr: Expr, shapes: Shapes) -> tuple[Expr, ...]:
-    """Return the parts of an expression that may raise: evaluated if the expression is dropped."""
+    """Return the parts of an expression that may raise; () if none does.
+
+    They must still be evaluated if the expression is dropped.
+    """
     if total(expr, shapes):
         return ()
     if isinstance(expr, Display) and expr.kind == "tuple":

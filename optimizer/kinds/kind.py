@@ -279,7 +279,7 @@ def class_written(annotation: Any) -> Any:
 
 
 def inside_of(kind: Kind) -> tuple[Kind, ...]:
-    """Return the kinds inside a kind, one level down."""
+    """Return the kinds inside a kind, one level down; () of a kind without parts."""
     match kind:
         case Either(kinds):
             return kinds
@@ -441,7 +441,7 @@ def _union_of_kinds(kinds: list[Kind]) -> Kind:
 
 
 def _replace_type_variables(hint: Any, given: dict[Any, Any]) -> Any:
-    """Replace the variables in an annotation by types."""
+    """Replace the type variables in an annotation by their types in `given`, where it has one."""
     if isinstance(hint, TypeVar):
         return given.get(hint, hint)
     names = getattr(hint, "__parameters__", ())

@@ -184,7 +184,10 @@ def _is_set_cell(cell: CellType) -> bool:
 
 
 def _of_bags(node: Any) -> Any:
-    """Return an expression with bags in place of lists."""
+    """Return a list comprehension, or each in a tuple, as a call that makes a bag.
+
+    Any other expression is unchanged.
+    """
     match node:
         case ast.ListComp(element):
             made = _like(node, {"elt": _of_bags(element)})
@@ -334,7 +337,7 @@ def _read_of_node(node: ast.AST) -> Read | None:
 
 
 def _viewed_mapping(node: ast.expr) -> ast.expr:
-    """Return the mapping whose keys, values or items are iterated over."""
+    """Return the mapping whose keys, values or items are iterated over; any other node as is."""
     match node:
         case ast.Call(ast.Attribute(of, "keys" | "values" | "items"), [], []):
             return of

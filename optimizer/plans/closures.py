@@ -162,7 +162,7 @@ def _ends_of(shape: Shape) -> tuple[type, tuple[Expr, ...]] | None:
 
 
 def _ends_of_parameter(kind: type, place: int) -> tuple[Expr, ...]:
-    """Return the ends of a row of a closure that is a parameter."""
+    """Return the two ends of a row of a closure, as reads of the parameter at `place`."""
     row = Parameter(place)
     if kind is tuple:
         return Item(row, constant(0)), Item(row, constant(1))

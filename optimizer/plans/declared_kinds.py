@@ -331,7 +331,7 @@ def _kind_of_binding(node: plan.Node, place: int, most: int) -> OrderKind | None
 
 
 def _declared_of(node: plan.Node, place: int) -> OrderKind | None:
-    """Return the order kind of the declared type of a binding; None if it has none."""
+    """Return the order kind of the declared type of binding `place`; None if it has none."""
     types = binding_types(node)
     return kind_of_type(types[place]) if place < len(types) else None
 

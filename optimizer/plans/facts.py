@@ -113,17 +113,17 @@ class Facts:
 
 
 def of_input(inputs: Sequence[Shapes], place: int) -> Shapes:
-    """Return the bindings of the first input."""
+    """Return the bindings of the first input, whatever `place` is."""
     return inputs[0]
 
 
 def row_of_right_input(inputs: Sequence[Shapes], place: int) -> Shapes:
-    """Return a row of the second input, as one value."""
+    """Return a row of the second input, as one value, whatever `place` is."""
     return (as_row(inputs[1]),)
 
 
 def bindings_of_pair(inputs: Sequence[Shapes], place: int) -> Shapes:
-    """Return the bindings of the first input, and a row of the second."""
+    """Return the bindings of the first input and a row of the second, whatever `place` is."""
     return (*inputs[0], as_row(inputs[1]))
 
 

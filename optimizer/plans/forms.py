@@ -377,8 +377,10 @@ def equations(join: AnyJoin) -> Iterator[tuple[Expr, Expr]]:
 
 
 def _is_right(expr: Expr, count: int) -> bool | None:
-    """Return True if an expression reads the right of a join only; None if both sides, or
-    neither."""
+    """Return True if an expression reads the right of a join only, False if the left only.
+
+    Return None for both or neither. `count` is the number of bindings of the left.
+    """
     read = reads(expr)
     if not read or (count in read and len(read) > 1):
         return None
@@ -440,7 +442,11 @@ def _of_join(join: plan.Join) -> Constants:
 
 
 def _constants_of_right(of: Constants, start: int, count: int) -> dict[Expr, Constant]:
-    """Rewrite the constants of a join's right side to its last binding."""
+    """Rewrite the constants of a join's right side to its last binding.
+
+    `start` is the position of that binding, and `count` the number of bindings of the right
+    side.
+    """
     row = Parameter(start)
     items = (row,) if count == 1 else tuple(Item(row, constant(place)) for place in range(count))
     return {substitute(expr, items): value for expr, value in of.items()}

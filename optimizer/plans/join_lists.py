@@ -85,7 +85,7 @@ class JoinList:
         return tuple(map(known.get, range(len(self.names))))
 
     def places(self, place: int) -> range:
-        """Return the bindings of one input."""
+        """Return the positions of the bindings of the input at `place`."""
         start = self.starts[place]
         return range(start, start + bindings(self.inputs[place]))
 
@@ -94,7 +94,10 @@ class JoinList:
         return {flat: n for n in range(len(self.inputs)) for flat in self.places(n)}
 
     def without(self, place: int) -> JoinList:
-        """Return the list without an input and the tests that read it; its `row` is empty."""
+        """Return the list without the input at `place` and the tests that read it.
+
+        The `row` of the new list is empty.
+        """
         gone = set(self.places(place))
         others = [n for n in range(len(self.inputs)) if n != place]
         return replace(

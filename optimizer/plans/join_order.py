@@ -108,7 +108,7 @@ def semi_joined(
 
 
 def alone(of: JoinList, place: int) -> JoinedInputs:
-    """Return one input of a list."""
+    """Return the input of a list at `place`, joined with no other yet."""
     places = {flat: Parameter(n) for n, flat in enumerate(of.places(place))}
     return JoinedInputs(of.inputs[place], dict(places))
 
@@ -345,19 +345,22 @@ def _unread_inputs(of: JoinList, read: Collection[int]) -> list[int]:
 
 
 def _any_other(of: JoinList, place: int) -> int:
-    """Return the input that is semi-joined with an input that no test links to another."""
+    """Return the input to semi-join with the one at `place`, which no test links to another.
+
+    An input that reads no recursion is preferred.
+    """
     others = [n for n in range(len(of.inputs)) if n != place]
     return min(others, key=lambda other: bool(free(of.inputs[other])))
 
 
 def _tests_of_input(of: JoinList, place: int) -> list[Expr]:
-    """Return the tests that read an input."""
+    """Return the tests that read the input at `place`."""
     own = set(of.places(place))
     return [test for test in of.tests if own & reads(test)]
 
 
 def _partners_of_input(of: JoinList, place: int, tests: list[Expr]) -> list[int]:
-    """Return the inputs that an input is joined with."""
+    """Return the inputs that `tests` link with the input at `place`."""
     input_of = of.input_of()
     return sorted({input_of[flat] for test in tests for flat in reads(test)} - {place})
 

@@ -120,7 +120,10 @@ def side_of(expr: Expr, count: int) -> str | None:
 
 
 def equation_of(test: Expr, count: int) -> tuple[Expr, Expr] | None:
-    """Return the left and the right side of an equation between the sides of a join; else None."""
+    """Return the left and the right side of an equation between the sides of a join.
+
+    Return None for any other test. `count` is the number of bindings of the left.
+    """
     if not isinstance(test, Operation) or test.operator != "==":
         return None
     a, b = test.operands
@@ -134,12 +137,18 @@ def equation_of(test: Expr, count: int) -> tuple[Expr, Expr] | None:
 
 
 def of_left(on: Lifted, expr: Expr, count: int) -> Lifted:
-    """Return a part of a predicate that reads the left side, as a callable of its bindings."""
+    """Return a part of a predicate that reads the left side, as a callable of the left bindings.
+
+    `count` is the number of left bindings.
+    """
     return Lifted(expr, on.names[:count], on.origins, count)
 
 
 def of_right(on: Lifted, expr: Expr, count: int) -> Lifted:
-    """Return a part of a predicate that reads the right side, as a callable of its row."""
+    """Return a part of a predicate that reads the right side, as a callable of the right row.
+
+    `count` is the number of left bindings.
+    """
     return Lifted(one_row(expr, count, 1), on.names[count:], on.origins, 1)
 
 

@@ -182,7 +182,7 @@ def _forbidden(node: plan.Node) -> Iterator[tuple[plan.Node, Step]]:
 
 
 def _input_text(node: plan.Node, place: int) -> str:
-    """Return a node and one of its inputs in words."""
+    """Return a node and its input at `place` in words."""
     if isinstance(node, plan.Fixpoint):
         return "fixpoint with keep="
     side = f" ({('left', 'right')[place]} input)" if len(node.inputs()) == 2 else ""
@@ -243,7 +243,10 @@ def over_given(node: plan.Iterate) -> tuple[tuple[plan.Node, ...], plan.Iterate]
 
 
 def replace_by_given(root: plan.Node) -> plan.Node:
-    """Replace relations that are not defined in a plan by `Given`, rows that the caller passes."""
+    """Replace relations that are not defined in a plan by `Given`, rows that the caller passes.
+
+    A plan without such relations is unchanged.
+    """
     for level in free(root):
         root = substituted(root, level, lambda part: plan.Given(part.index, part.is_set, part.of))
     return root

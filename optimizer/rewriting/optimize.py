@@ -108,7 +108,10 @@ def _come_again(phase: Phase, before: Sequence[Phase]) -> bool:
 
 
 def _mark_shared(root: plan.Node, known: Interned) -> plan.Node:
-    """Return the plan with nodes that have several readers as `Shared`."""
+    """Return the plan with nodes that have several readers as `Shared`.
+
+    Return `root` itself if each node has one reader.
+    """
     every = nodes(root)
     readers = Counter([id(source) for node in every for source in node.inputs()])
     if len(readers) == len(every) - 1 and max(readers.values(), default=0) < 2:

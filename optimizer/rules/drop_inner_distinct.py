@@ -30,7 +30,10 @@ def drop_inner_distinct(node: plan.Node) -> plan.Node:
 
 
 def _strip_distinct(node: plan.Node, depth: int = 0) -> plan.Node:
-    """Return the same rows, perhaps with higher weights."""
+    """Return the same rows, perhaps with higher weights.
+
+    Return `node` itself if no `distinct` can be dropped in it, or at more than `DEEPEST` nodes.
+    """
     if depth > DEEPEST:
         return node
     match node:

@@ -18,7 +18,10 @@ from optimizer.plans.side_conditions import plan_may_raise
 
 
 def empty_false_where(node: plan.Node) -> plan.Node:
-    """Replace a `where` that is always false by no rows, unless its input may raise."""
+    """Replace a `where` that is always false by no rows, unless its input may raise.
+
+    Any other node is unchanged.
+    """
     match node:
         case plan.Where(source, Lifted(Constant(value))) if not value and not plan_may_raise(
             source

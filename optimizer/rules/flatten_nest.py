@@ -56,7 +56,10 @@ def flatten_nest(node: plan.Node) -> plan.Node:
 
 
 def _elements(node: plan.SelectMany, read: flattened.RowSubstitution) -> plan.Node:
-    """Return the elements of a collection of rows that replace others."""
+    """Return the elements of a collection of the new rows in `read`.
+
+    Return `node` unchanged if the collection still reads a bag, or if no row is replaced.
+    """
     assert isinstance(node.function, Lifted)
     bag = read.over(node.function.body)
     if flattened.reads_bag(bag):
@@ -84,7 +87,7 @@ def _ways(unnests: list[plan.Node]) -> Iterator[frozenset[plan.Node]]:
 
 
 def _inputs_between(node: plan.Node) -> tuple[plan.Node, ...]:
-    """Return the inputs of a node whose unnest may be opened for the node's readers."""
+    """Return the inputs of a node whose unnest may be opened for the node's readers; () if none."""
     match node:
         case plan.Where() | plan.Unnest():
             return (node.input,)

@@ -67,7 +67,11 @@ def _only_presence(node: plan.Node, depth: int = 0) -> plan.Node:
 
 
 def _of_joins(node: plan.Select | plan.Extend) -> plan.Node | None:
-    """Return a projection of nested joins, without the inputs that nothing reads."""
+    """Return a projection of nested joins, without the inputs that nothing reads.
+
+    Return None if the node projects no joins, has a callable that is not lifted, or reads all
+    inputs, or if a test may raise.
+    """
     source, asked = node.input, list[Expr]()
     while isinstance(source, plan.Where) and isinstance(source.predicate, Lifted):
         asked = [*conjuncts(source.predicate.body), *asked]

@@ -61,7 +61,8 @@ def read_keys_as_equations(node: plan.Node) -> plan.Node:
 def _with_more_keys(node: Matching, left: Lifted, right: Lifted, on: Lifted) -> plan.Node:
     """Append the sides of equations to keys that are tuple displays.
 
-    Their items stay items, so that a NaN among them keeps its meaning.
+    The items of the keys stay items, so that a NaN among them keeps its meaning. Return `node`
+    unchanged if the keys are no displays of equal length, or if no equation can be added.
     """
     count, known = bindings(node.left), pair_shapes(node)
     mine, theirs = [list(keyed.tuple_items(f.body) or ()) for f in (left, right)]

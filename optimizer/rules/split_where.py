@@ -17,7 +17,10 @@ from optimizer.expr import Lifted, conjuncts
 
 
 def split_where(node: plan.Node) -> plan.Node:
-    """Split a conjunction into one `where` for each test, the first test lowest."""
+    """Split a conjunction into one `where` for each test, the first test lowest.
+
+    A single test, or one that was not lifted, is unchanged.
+    """
     if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
         return node
     tests = conjuncts(node.predicate.body)

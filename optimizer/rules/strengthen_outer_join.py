@@ -74,7 +74,7 @@ def _always_matched(joined: plan.OuterJoin) -> plan.Node:
 
 
 def _drop_none_tests(function: Function, of: Shapes) -> Function:
-    """Return a callable of rows that are not None now."""
+    """Return a callable of rows that are not None now; unchanged if it was not lifted."""
     if not isinstance(function, Lifted):
         return function
     return function.with_body(without_none_tests(function.body, of))

@@ -458,7 +458,10 @@ def negation(test: Expr) -> Expr:
 
 
 def as_condition(test: Expr) -> Expr:
-    """Return a test that is only used as true or false, with `not` moved to its sub-queries."""
+    """Return a test that is only used as true or false, with `not` moved to its sub-queries.
+
+    A test without a sub-query is unchanged.
+    """
     if not has_subquery(test):
         return test
     match test:

@@ -137,7 +137,10 @@ def remove_subqueries(
 
 
 def _replace_quantified(f: Function) -> Function:
-    """Replace comparisons with queries by the sub-queries that they were translated to."""
+    """Replace comparisons with queries by their translations into sub-queries.
+
+    A callable that was not lifted, or has no such comparison, is unchanged.
+    """
     if not isinstance(f, Lifted):
         return f
     body = transform(f.body, lambda e: e.translated if isinstance(e, Quantified) else e)
@@ -244,7 +247,10 @@ def _wider(node: plan.Node, source: plan.Node, how: How) -> plan.Node:
 
 
 def _keep_row_value(folded: plan.Folded, answers: Answers, count: int) -> plan.Folded:
-    """Restrict an aggregate of rows to the bindings that it had."""
+    """Restrict an aggregate of whole rows to the first `count` bindings.
+
+    Unchanged is a `Count`, or an aggregate of a value.
+    """
     if folded.value is not None or folded.name == "Count":
         return folded
     return replace(folded, value=answers.lifted(row_as_value(count)))

@@ -146,7 +146,7 @@ def match_of_node(node: Any) -> plan.Match:
 
 
 def with_match(node: Any, match: plan.Match) -> plan.Node:
-    """Return a join or product with another condition."""
+    """Return a join or product with another condition; a product with no condition stays one."""
     if not isinstance(node, plan.Product):
         return replace(node, match=match)  # type: ignore[no-any-return]
     if match == plan.Match():
@@ -350,7 +350,7 @@ def _place(place: int, count: int) -> Lifted:
 
 
 def _widen_sort_key(key: plan.SortKey, width: int) -> plan.SortKey:
-    """Return the key of rows that have more bindings behind their own."""
+    """Return a sort key of rows with `width` bindings; unchanged if it has as many already."""
     if key.function.parameters == width:
         return key
     return replace(key, function=_of_first(key.function, key.function.parameters, width, ()))
@@ -363,7 +363,10 @@ def _widen_function(function: Function, source: plan.Node, count: int) -> Functi
 
 
 def _widen_match(match: plan.Match, source: plan.Node, count: int) -> plan.Match:
-    """Return the condition of a join whose left has hidden bindings too."""
+    """Return the condition of a join whose left has hidden bindings behind its own `count`.
+
+    Return `match` unchanged if `source` has no hidden bindings.
+    """
     width = bindings(source)
     if width == count:
         return match
@@ -400,7 +403,7 @@ def read_by(expr: Expr) -> frozenset[int]:
 
 
 def replace_arguments(expr: Expr, values: tuple[Expr, ...]) -> Expr:
-    """Replace the arguments in an expression by values."""
+    """Replace the arguments in an expression by values; unchanged if it reads none."""
     if not read_by(expr):
         return expr
     found = transform(expr, lambda e: values[e.index] if isinstance(e, Outer) else e)

@@ -386,7 +386,10 @@ class _Run:
         return self._standing.get(id(value), value)
 
     def rows_of(self, relation: Any, given: list[Any] | None) -> list[Any]:
-        """Return the given rows, or the current rows."""
+        """Return the rows in `given`; if it is None, the current rows of a relation.
+
+        A relation that is not a view is materialized for that.
+        """
         if given is not None:
             return given
         if hasattr(relation, "materialize") and not hasattr(relation, "zset"):
@@ -448,7 +451,11 @@ def exact_sum(values: Iterable[Any], start: Any = 0) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to the form that it has in a row: lists become tuples, sets are frozen."""
+    """Convert a value to the form that it has in a row, at all depths.
+
+    Lists become tuples, sets are frozen, and a mapping becomes the frozen set of its items. Any
+    other value is unchanged.
+    """
     if isinstance(value, set | frozenset):
         return frozenset(map(plain, value))
     if isinstance(value, list) or type(value) is tuple:

@@ -148,7 +148,7 @@ class InSequence(Arranges):
         return _order_key(self.directions)
 
     def tie(self, row: Any) -> Any:
-        """Return the value that orders rows with equal keys."""
+        """Return the value that orders rows with equal keys: the roots, or the row without any."""
         if not self.roots:
             return row
         return row[0] if self.roots == 1 else row[: self.roots]

@@ -43,7 +43,7 @@ def _shapes_of_reduce(node: Reduce, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def _shapes_of_group(inputs: Sequence[Shapes], place: int) -> Shapes:
-    """Return the shapes of the arguments: a key, and the rows of its group as one value."""
+    """Return (None, None): nothing is known of a key, nor of the rows of a group as one value."""
     return (None, None)
 
 
