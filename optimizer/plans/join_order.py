@@ -235,7 +235,7 @@ class _Builder:
         return JoinedInputs(made, places, pairs)
 
     def _asked(self, there: Inputs, *, is_last: bool) -> Iterator[Expr]:
-        """Iterate over the tests of rows of these inputs, over all bindings."""
+        """Iterate over the tests of rows of some inputs, over all bindings."""
         raising: list[Expr] = []
         before = Inputs()
         for number, test in list(self._waiting.items()):

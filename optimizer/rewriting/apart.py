@@ -161,7 +161,7 @@ class ClashChecks:
         return Call(constant(elements_apart if self._checks else elements), (several,))
 
     def _told_apart(self, sides: Sequence[LookUp]) -> list[tuple[plan.Node, plan.Node, Lifted]]:
-        """Return the rows to keep and to refuse of each side, and a call that raises for these.
+        """Return of each side the rows to keep, those to refuse, and a call that raises for them.
 
         Refused values are remembered by policy, node and number of the call.
         """

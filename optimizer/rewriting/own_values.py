@@ -103,13 +103,13 @@ def compares(value: Any) -> bool:
 
 
 def refuse(*row: Any) -> None:
-    """Raise for a row with a value that does not compare with another one of the same hash."""
+    """Raise for a row with a value that does not compare with another value of the same hash."""
     value = next((each for value in row for each in own_values(value)), row[0])
     raise TypeError(f"{value!r:.60} does not compare by == with another value of the same hash")
 
 
 def check_all(values: Sequence[Any]) -> None:
-    """Raise if one of some values clashes with another one."""
+    """Raise if two of the values clash."""
     by_hash: dict[int, list[Any]] = {}
     for value in values:
         others = by_hash.setdefault(hash(value), [])

@@ -351,7 +351,7 @@ def forms(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> Forms:
 
 
 def known_of(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> RowFacts:
-    """Return the facts about the rows of a node, for callables of these rows."""
+    """Return the facts about the rows of a node, for callables of the rows."""
     return RowFacts(shapes(node), arguments, forms(node, arguments))
 
 

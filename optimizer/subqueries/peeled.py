@@ -181,7 +181,7 @@ def of_values(query: DecorrelatedQuery, values: tuple[Expr, ...]) -> Decorrelate
 
 
 def filter_source(query: DecorrelatedQuery) -> plan.Node:
-    """Return the rows of the source that pass the conditions; these read no arguments."""
+    """Return the rows of the source that pass the conditions, which read no arguments."""
     if not query.conditions:
         return query.source
     names = row_names(bindings(query.source))

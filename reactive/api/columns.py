@@ -482,7 +482,7 @@ def _bound_values(function: Callable[..., Any], result: Opaque) -> Iterator[tupl
 def _values_not_passed(
     given: Iterator[tuple[str, Any]], passed: Collection[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the bound values of parameters that calls do not pass."""
+    """Yield the values in `given`, with their parameters, except parameters that calls pass."""
     return ((name, value) for name, value in given if name not in passed)
 
 

@@ -53,7 +53,7 @@ def plan_extend(
 def plan_bind(
     relation: AnyRelation, given: Sequence[Column], named: Mapping[str, Column]
 ) -> plan.Extend:
-    """Return the plan of the rows with other bindings."""
+    """Return the plan of the rows with the columns in `given` and `named` as their bindings."""
     return _make_extend("bind", relation, (), (), given, named)
 
 
@@ -105,7 +105,7 @@ def _name_of(column: Column) -> str | None:
 
 @class_maker
 def row_class(columns: tuple[str, ...]) -> Any:
-    """Return the class of rows with these columns.
+    """Return the class of rows with the given columns.
 
     >>> import pickle
     >>> Row = row_class(("town", "total"))
@@ -123,7 +123,7 @@ def row_class(columns: tuple[str, ...]) -> Any:
 
 
 def named_row(columns: tuple[str, ...], values: Iterable[Any]) -> Any:
-    """Return a row with these columns."""
+    """Return a row with the given columns."""
     return row_class(columns)(*values)
 
 

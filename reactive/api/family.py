@@ -300,7 +300,7 @@ class Query(Written, Relation[*Ts]):
 
 @boundary
 class GroupedQuery(Written, GroupedRelation[K, *Ts]):
-    """A query that returns a dictionary; its view is a mapping, too.
+    """A query that returns a dictionary, as its view is a mapping.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -314,7 +314,7 @@ class GroupedQuery(Written, GroupedRelation[K, *Ts]):
 
 @boundary
 class OrderedQuery(Written, OrderedRelation[*Ts]):
-    """A query that returns a sorted list; its view is a sequence, too.
+    """A query that returns a sorted list, as its view is a sequence.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -618,7 +618,7 @@ def _check(engine: Engine, table: Any) -> None:
 
 
 def _refusal(engine: Engine, table: Table[Any], found: list[Node]) -> str:
-    """Return the message for a table that cannot be dropped, as views still read it."""
+    """Return the message for a table that cannot be dropped, as the views in `found` read it."""
     names = [_name(engine, leaf) for leaf in found[:SHOWN]]
     names += [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
     return (

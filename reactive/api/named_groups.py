@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     D = TypeVar("D")
 
     class NamedGroups(Relation[R], Generic[K, R]):
-        """A relation with one record per group; its view is a mapping, too."""
+        """A relation with one record per group; its view is also a mapping from key to record."""
 
         def materialize(
             self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False

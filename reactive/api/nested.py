@@ -380,7 +380,7 @@ MADE = plan.Select | plan.Extend | plan.Aggregate | plan.SelectMany
 
 @boundary
 class UnnestedRelation(Relation[*Ts]):
-    """Rows of a nest, with their nested rows, and each element of these.
+    """Rows of a nest, with their nested rows, paired with each element of a binding.
 
     A callable that only folds a bag reads the inner query instead.
     """
@@ -430,7 +430,10 @@ def unnest_nest(nest: Any, made: Relation[Any], node: plan.Unnest) -> UnnestedRe
 
 
 def _elements(nest: Any, node: plan.Unnest, place: int) -> plan.Node | None:
-    """Return the plan of the elements beside the rows without bags; None if a bag must be read."""
+    """Return the plan of the elements beside the rows without bags; None if a bag must be read.
+
+    `place` is the position of the first nested binding.
+    """
     begin = nest.begin.plan
     made = narrow_bindings(node, range(bindings(begin)), begin)
     if made is not None or not isinstance(node.function, Opaque):
@@ -445,7 +448,11 @@ def _elements(nest: Any, node: plan.Unnest, place: int) -> plan.Node | None:
 def _make_unnested(
     made: Relation[Any], inside: Inside, place: int, flat: Relation[Any] | None, is_read: bool
 ) -> UnnestedRelation[Any]:
-    """Return a relation of elements of nested rows, with what it knows of the nest."""
+    """Return a relation of elements of nested rows, with what it knows of the nest.
+
+    `inside` has the queries of the nested bindings, which begin at `place`. `flat` is the
+    relation of the elements that reads no bags, or None; `is_read` is stored with it.
+    """
     found = UnnestedRelation[Any](made._engine, made.plan, made._kept_views())
     found.inside, found.place, found.flat, found.is_read = inside, place, flat, is_read
     return found
@@ -458,7 +465,10 @@ def _is_read(function: Function, known: Shapes) -> bool:
 
 
 def _outer_places(place: int, inside: Inside, count: int) -> list[int]:
-    """Return the positions of the bindings that are not nested."""
+    """Return the positions of the bindings that are not nested, of `count` bindings.
+
+    The nested ones begin at `place`, as many as in `inside`.
+    """
     return [*range(place), *range(place + len(inside), count)]
 
 

@@ -334,7 +334,10 @@ class InnerRows:
     level: Level
 
     def shown(self, collected: Expr) -> Expr:
-        """Return the nested rows as an expression of the collected value."""
+        """Return the nested rows as an expression of the collected value.
+
+        Without an order it is `collected` itself.
+        """
         if not self.order:
             return collected
         directions = tuple((key.descending, key.nulls) for key in self.order)
@@ -386,7 +389,10 @@ def _rows(query: Subquery, row: Expr) -> Rows:
 
 
 def _parameters(query: Any, count: int) -> tuple[str, ...]:
-    """Return the names that a callable gives to the bindings of the rows."""
+    """Return the names that a callable gives to the `count` bindings of the rows.
+
+    Return the default names if the callable has another number of parameters, or no code.
+    """
     code = getattr(query, "__code__", None)
     found = () if code is None else code.co_varnames[: code.co_argcount]
     return found if len(found) == count else row_names(count)
@@ -492,7 +498,7 @@ def plan_apply(function: Callable[..., Iterable[Any]], sources: tuple[plan.Node,
 
 
 def _number_rows(source: plan.Node, place: int) -> plan.Node:
-    """Return the rows of a relation, each as one value with its number."""
+    """Return the rows of a relation, each as one value with the number `place`."""
     count = bindings(source)
     row = one_value(all_parameters(count))
     return plan.Select(source, _function(tuple_of(constant(place), row), count))

@@ -776,7 +776,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
 
 @boundary
 class GroupedRelation(Relation[K, *Ts]):
-    """A relation with one row per group; its view is a mapping, too.
+    """A relation with one row per group; its view is also a mapping.
 
     >>> from reactive import Count, Database
     >>> words = Database().table(str)
@@ -877,7 +877,7 @@ AnyRelation: TypeAlias = Relation[*tuple[Any, ...]]
 
 
 def views_of(*relations: AnyRelation) -> tuple[AnyView, ...]:
-    """Return the views that a query over these relations must keep alive, each once."""
+    """Return the views that a query over some relations must keep alive, each once."""
     first, *rest = [relation._kept_views() for relation in relations]
     if not any(rest):
         return first

@@ -382,7 +382,10 @@ class Flush:
         self.is_narrow = False
 
     def small(self, frame: DataFrame) -> DataFrame:
-        """Prepare a frame of about as many rows as change for a join with a large frame."""
+        """Prepare a frame of about as many rows as change for a join with a large frame.
+
+        The frame is broadcast, unless more than `MOST_BROADCAST` rows change.
+        """
         if self.rows > MOST_BROADCAST:
             return frame
         return F.broadcast(frame)

@@ -122,7 +122,11 @@ def at_path(
 
 
 def _are_there(gone: Any, came: Any, old: Any, new: Any) -> tuple[bool, bool]:
-    """Return whether a row was and is in two values; an inserted row may have been there, too."""
+    """Return two truth values: a row was in `old`, and is in `new`.
+
+    `gone` and `came` are the row before and after, None if it was not deleted or inserted. A
+    row that came may have been there as another copy, and a row that went may still be.
+    """
     was = gone is not None or (came is not None and old.count(came) > 0)
     return was, came is not None or (gone is not None and new.count(gone) > 0)
 
@@ -132,7 +136,7 @@ def _row_if(is_there: bool, row: Any, other: Any) -> Any:
 
 
 def _between(level: Level, old: Any, new: Any) -> Sequence[Pair]:
-    """Return the deleted and inserted rows between two nested values."""
+    """Return the deleted and inserted rows between the nested values `old` and `new`."""
     if level.is_sequence:
         parts = sequence_differences(old, new)
         return consolidate(

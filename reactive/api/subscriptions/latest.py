@@ -124,7 +124,7 @@ class LatestFeed:
             return found
 
     def leave(self, reader: Latest[Any]) -> None:
-        """Release a reader's stretch. The garbage collector calls it, too, at any time."""
+        """Release a reader's stretch. The garbage collector may also call it, at any time."""
         stretch = reader.stretch
         reader.stretch = None
         if stretch is not None:

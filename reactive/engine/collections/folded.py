@@ -130,7 +130,11 @@ def _compute_state(bag: Any, fold: Any, each: Each) -> Any:
 
 
 def _take_over_state(bag: Any, key: Any, fold: Any, each: Each) -> list[Any] | None:
-    """Take the state of the bag that this one was derived from, and apply the changes."""
+    """Take the state of the bag that this one was derived from, and apply the changes.
+
+    Return a list of the one state; None if there is no such bag, if its state is taken, or has
+    no result of this fold.
+    """
     before = None if bag._before is None else bag._before()
     found = None if before is None or before._kept is None else before._kept.get(key)
     if before is None or found is None or not found.state:

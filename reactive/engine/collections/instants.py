@@ -28,7 +28,7 @@ def zone_named(name: str) -> tzinfo:
 
 
 def _canonical_name(name: str) -> str:
-    """Return the name with the case that the time zone database uses."""
+    """Return the name with the case that the time zone database uses; as is if unknown."""
     from zoneinfo import available_timezones
 
     known = available_timezones()

@@ -61,7 +61,10 @@ _EXACT = frozenset([int, str, bytes])
 
 
 def sort_key(key: Any) -> Any:
-    """Replace every NaN in the key, or in a tuple key, by a value that sorts last."""
+    """Replace every NaN in the key, or in a tuple key, by a value that sorts last.
+
+    A tuple of exact types, and a tuple with an order of its own, stay as they are.
+    """
     if isinstance(key, tuple) and key.__class__.__lt__ is tuple.__lt__:
         for part in key:
             if part.__class__ not in _EXACT:

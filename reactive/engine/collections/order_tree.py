@@ -390,7 +390,7 @@ def sorted_tree(pairs: Iterable[tuple[Any, Row]], order: TreeOrder) -> Tree:
 
 
 def change_row(tree: Tree, key: Any, row: Row, weight: int, order: TreeOrder) -> Tree:
-    """Return the tree after inserting or deleting a row `weight` times."""
+    """Return the tree after inserting a row `weight` times, or deleting it `-weight` times."""
     for _ in range(weight):
         made = _insert_newest(tree, key, row, order)
         tree = made[0] if len(made) == 1 else TreeNode(made)

@@ -92,7 +92,7 @@ class Builder:
         return self.made[id(root)]
 
     def _there(self, node: Physical, inputs: Inputs) -> Node | None:
-        """Return the existing node of the graph that computes the same; None if it is missing."""
+        """Return the node of the graph that computes the same rows already; None if none does."""
         return None if isinstance(node, WIRED) else self.graph.find(node.does, inputs)
 
     def _built(self, node: Physical, inputs: Inputs) -> Node:
@@ -327,7 +327,7 @@ def _cyclic(
 
 
 def _nest(builder: Builder, node: physical.PhysicalNest, inputs: Inputs) -> Node:
-    """Build the tree of a nest over the indexes of its levels; these may be remote."""
+    """Build the tree of a nest over the indexes of its levels, which may be remote."""
     ports = tuple(dict.fromkeys(inputs))
     wiring = tuple(map(ports.index, inputs))
     operators, inside = [each.operator for each in inputs], builder.graph.trees.inside

@@ -294,7 +294,7 @@ class Chooser:
         return PhysicalIndex(owner, source, below, side, arguments, deferred, trie)
 
     def indexes(self, node: AnyJoin) -> Asking[tuple[PhysicalIndex, PhysicalIndex | PhysicalKeys]]:
-        """Return the indexes of both sides of a join; only keys of the right if these suffice."""
+        """Return the indexes of both sides of a join; only keys of the right if they suffice."""
         deferred, (ours, theirs) = self.depends(node), sides(node)
         below, other = self.below(node.left), self.below(node.right)
         left = yield from self.index(node, below, ours, bindings(node.left), deferred=deferred)

@@ -63,7 +63,10 @@ def check_again(queries: Queries, written: plan.Node, error: BaseException) -> b
 
 
 def add_checks(queries: Queries, found: Sequence[PolicyQuery], why: BaseException) -> None:
-    """Plan queries with checks, and recompute the views over them by these plans."""
+    """Plan the queries in `found` with checks, and recompute the views over them by these plans.
+
+    Raise `why` if a query gets no checks.
+    """
     for policy in found:
         policy.add_checks()
         if not policy.has_checks:
@@ -112,7 +115,11 @@ def _own(queries: Queries, written: plan.Node) -> list[PolicyQuery]:
 
 
 def _may_be_checked(queries: Queries, found: Iterable[PolicyQuery]) -> Sequence[PolicyQuery]:
-    """Return the policies without checks; none if a view over them cannot be recomputed."""
+    """Return the policies in `found` without checks.
+
+    Return () if a view over them cannot be recomputed: a deferred one, or one of a table whose
+    rows are not stored.
+    """
     unchecked = [policy for policy in found if not policy.has_checks]
     leaves = _over(queries, unchecked) if unchecked else []
     is_lost = any(
@@ -123,6 +130,6 @@ def _may_be_checked(queries: Queries, found: Iterable[PolicyQuery]) -> Sequence[
 
 
 def _over(queries: Queries, found: Sequence[PolicyQuery]) -> list[Node]:
-    """Return the leaves whose queries contain one of the policies."""
+    """Return the leaves whose queries contain one of the policies in `found`."""
     leaves = queries.graph.leaves()
     return [leaf for leaf in leaves if not set(found).isdisjoint(policies_in(leaf.leaf.plan))]

@@ -323,7 +323,10 @@ def _found_multiway(
     _: Row,
     looked: Known,
 ) -> list[Found]:
-    """Return the joined rows that pass the tests, each with its partners' identities."""
+    """Return the joined rows that pass the tests, each with its partners' identities.
+
+    `place` is the position of the input whose row has partners.
+    """
     out: list[Found] = []
     for rows, times in looked:
         if all(test(*rows) for test in tests):
@@ -338,7 +341,10 @@ def _with(rows: list[Any], more: dict[int, Row]) -> list[Any]:
 
 
 def _key(side: Side, count: int) -> Callable[[Row], Any]:
-    """Return the key of a row, or a mark."""
+    """Return the function of the key of a row of `count` bindings.
+
+    Without a key, it returns () for each row.
+    """
     return side_key(side, count) or _no_key
 
 

@@ -122,7 +122,7 @@ class InnerGraph:
 
 
 def _reached(sources: Sequence[Node]) -> list[Node]:
-    """Return the nodes that the sources reach, without these, in topological order."""
+    """Return the nodes that the sources reach, in topological order, without the sources."""
     found: dict[Node, None] = {}
     waiting = list(sources)
     while waiting:

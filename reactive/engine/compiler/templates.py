@@ -91,7 +91,7 @@ class QueryShape:
     """Templates by the values that decide; they differ in look-ups, the last used first."""
 
     def key(self, given: Shaped) -> Key:
-        """Return the values of a query that decide."""
+        """Return the key of a query: the meaning of each value that decides, else None."""
         varying = self.varying(given)
         return tuple([None if p in varying else meaning(v) for p, v in given.values.items()])
 
@@ -282,7 +282,7 @@ SHAPES: ClassCache[QueryShape] = ClassCache(lambda _: QueryShape(), MOST_SHAPES)
 
 
 def _held(given: Shaped, varying: Container[Place]) -> dict[Place, SlotValue]:
-    """Return the slots of the values that may differ; equal values share one."""
+    """Return the slots of the values of `given` that may differ; equal values share one."""
     found: dict[Any, SlotValue] = {}
     return {
         place: found.setdefault(value, SlotValue(value))
@@ -308,7 +308,11 @@ def _computed(
 
 
 def _is_mixed(given: Shaped, held: Mapping[Place, SlotValue], literals: Set[Any]) -> bool:
-    """Return True if a computed value equals another constant of the query, or computing failed."""
+    """Return True if a computed value equals another constant of the query, or computing failed.
+
+    `given` has all constants of the query, `held` the slots, `literals` other constants of its
+    plan.
+    """
     others = {*given.values.values(), *literals}
     for each in dict.fromkeys(part for base in held.values() for part in base.every()):
         if each.value is None or (not each.is_asked and each.value in others):
@@ -318,9 +322,10 @@ def _is_mixed(given: Shaped, held: Mapping[Place, SlotValue], literals: Set[Any]
 
 
 def _values_of(template: Template, given: Shaped) -> list[Any] | None:
-    """Return the values to insert into a template for a query.
+    """Return the values to insert into a template for the query of `given`.
 
-    Return None if one of them equals another constant: the template is not valid then.
+    Return None if one of them equals another constant, or cannot be computed: the template is
+    not valid then.
     """
     values = [given.values[slot] for slot in template.slots]
     if not template.literals.isdisjoint(values):

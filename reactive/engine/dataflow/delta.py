@@ -497,7 +497,7 @@ def split_valid_moves(
 def pair_by_key(
     key: Callable[[Row], Hashable], pairs: Sequence[Pair]
 ) -> tuple[Sequence[Move], Sequence[Pair]]:
-    """Pair deleted and inserted rows of equal key as moves; return these and the remaining pairs.
+    """Pair deleted and inserted rows of equal key as moves; return the moves and the other pairs.
 
     >>> pair_by_key(len, [("to", -1), ("be", 1), ("not", 1)])
     ([('to', 'be')], [('not', 1)])

@@ -193,7 +193,7 @@ class Node:
             self.stateful = hasattr(operator, "undo")
 
     def replace(self, operator: Any) -> None:
-        """Replace the operator by another one that has the same state."""
+        """Replace the operator by another operator that has the same state."""
         self.operator = operator
         self.contents = getattr(operator, "contents", None)
         self.bind()
@@ -458,7 +458,7 @@ class Turns:
             self._waiting.append(reader)
 
     def look(self, check: Callable[[Node], None]) -> None:
-        """Check the captured variables of the next few readers, and put these last.
+        """Check the captured variables of the next few readers, and put them last in the queue.
 
         A reader without variables to check leaves the queue.
         """

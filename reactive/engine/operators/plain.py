@@ -219,7 +219,10 @@ def shared_accumulators(node: plan.Aggregate) -> list[int]:
 
 
 def _accumulator_value(folded: plan.Folded, count: int) -> Callable[[Row], Any] | None:
-    """Return the value that an accumulator reads of a row: by callable, the row itself, or none."""
+    """Return the value that an accumulator reads of a row of `count` bindings.
+
+    Return `itself` if the accumulator reads the row, and None if it only counts.
+    """
     if isinstance(folded.accumulator, CountAccumulator):
         return None
     return itself if folded.value is None else spread_bindings(folded.value, count)

@@ -72,7 +72,10 @@ def change_of_node(
 
 
 def _by_pairs(node: plan.Node, inputs: Sequence[NodeChange], pairs: NodeChange) -> NodeChange:
-    """Return the part of a join of any kind, given the part of its matching pairs."""
+    """Return the part of a join of any kind, given the part of its matching pairs.
+
+    That of a product or inner join is `pairs` itself.
+    """
     if isinstance(node, plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
         return _Chain(pairs, ByPairs(node, inputs, pairs))
     return pairs

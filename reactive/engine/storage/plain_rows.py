@@ -52,7 +52,7 @@ Empty if every class is allowed (`row_check.py`).
 
 
 def admit_all(width: int, kind: Any) -> Shape:
-    """Allow every class in each field."""
+    """Allow every class in each field; return (), a shape without conditions."""
     return ()
 
 

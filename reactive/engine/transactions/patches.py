@@ -251,7 +251,7 @@ def _read_bag(name: str, row: Row, field: Any, path: tuple[Any, ...]) -> Bag[Any
 
 
 def _is_in_bag(value: Any, bag: Bag[Any]) -> bool:
-    """Return True if the value is in the bag; False, too, if it is not hashable."""
+    """Return True if the value is in the bag; False for a value that is not hashable."""
     try:
         return value in bag
     except TypeError:  # it is not hashable

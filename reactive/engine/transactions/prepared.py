@@ -175,7 +175,7 @@ class Prepared(Uncopyable):
         self._commit, self._stands = None, False
 
     def _fresh(self) -> Transaction:
-        """Return a new transaction; raises `TransactionError` within another one."""
+        """Return a new transaction; raise `TransactionError` within another transaction."""
         engine = self._engine
         if engine.mine is not None:
             raise TransactionError(_NESTED)

@@ -248,7 +248,7 @@ def number_in(is_unsigned: bool, text: str | float) -> tuple[int, ...]:
 
 
 def float_in(text: str | float) -> tuple[float, ...]:
-    """Return the float that a text is, if it is one, or a number."""
+    """Return the float in a text, or a number as float, as a 1-tuple; () if there is none."""
     try:
         return (float(text),)
     except (ValueError, OverflowError):

@@ -254,7 +254,10 @@ T = TypeVar("T", bound="Term | Literal")
 
 
 def inside(part: Term | Literal) -> tuple[Term | Literal, ...]:
-    """Return the parts of a term or literal, left to right; of an aggregate all literals too."""
+    """Return the parts of a term or literal, left to right; () of a part without parts.
+
+    Of an aggregate these are its target and the literals of all bodies.
+    """
     match part:
         case RecordTerm(items) | Branch(_, items):
             return items
@@ -512,7 +515,7 @@ def _divides(term: Functor) -> bool:
 
 
 def terms_of(goal: Goal) -> tuple[Term | Literal, ...]:
-    """Return the terms of a goal itself; of an aggregate its result alone."""
+    """Return the terms of a goal itself; of an aggregate only its result, of a truth value ()."""
     match goal:
         case RangeTerm(result, functor):
             return (result, functor)

@@ -38,7 +38,7 @@ def shred_nest(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 
 
 def _elsewhere(node: plan.Node, found: Levels, away: OffloadedNodes) -> Asking[Physical]:
-    """Return the physical node of a nest whose levels are elsewhere."""
+    """Return the physical node of a nest whose levels, in `found`, are elsewhere."""
     parts: list[Physical] = []
     for part in found.parts:
         parts.append((yield part))

@@ -354,7 +354,7 @@ def _values_by_aggregate(groups: list[list[Any]], count: int) -> list[list[list[
 
 
 def _canonical(values: Column) -> Column:
-    """Replace every NaN by the one that rows hold."""
+    """Replace every NaN by the one that rows hold; return a column without NaN as it is."""
     kinds = set(map(type, values))
     if kinds <= SINGLE | {bool}:
         return values

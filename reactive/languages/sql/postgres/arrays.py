@@ -89,7 +89,10 @@ def cardinality(array: Array) -> int:
 
 
 def position(array: Array | None, item: Any, start: int = 1) -> int | None:
-    """Return the place of an element (ARRAY_POSITION); NULL is found too."""
+    """Return the place of an element from `start` on (ARRAY_POSITION); NULL if there is none.
+
+    An item of NULL finds the first NULL.
+    """
     for place in range(max(0, start - 1), len(array or ())):
         if array is not None and array[place] == item:
             return place + 1

@@ -97,7 +97,10 @@ def _to_timestamp(args: list[Any]) -> exp.Expr:
 
 
 def named_placeholder(parser: Any) -> Any:
-    """Read the name behind a colon, which may be any word: sqlglot takes no keywords."""
+    """Read the name behind a colon, which may be any word: sqlglot takes no keywords.
+
+    Return None, and read nothing, if the next word is no name.
+    """
     word = parser._curr
     if word is None or not word.text.isidentifier():
         return None

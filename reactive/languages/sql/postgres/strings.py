@@ -67,7 +67,10 @@ def split_part(text: str, delimiter: str, place: int) -> str:
 
 
 def split(text: str | None, delimiter: str | None, null: str | None = None) -> Any:
-    """Split a text (STRING_TO_ARRAY): of the delimiter NULL each letter; parts `null` are NULL."""
+    """Split a text (STRING_TO_ARRAY); NULL of NULL, an empty array of ''.
+
+    With a delimiter of NULL each letter is an element. An element equal to `null` becomes NULL.
+    """
     if text is None:
         return None
     if not text:

@@ -407,7 +407,10 @@ def timestamp_of_seconds(seconds: float) -> dt.datetime:
 
 
 def overlap(one: Any, two: Any, three: Any, four: Any) -> bool | None:
-    """Return True if two periods share a moment (OVERLAPS); an end may be a length, or NULL."""
+    """Return True if two periods share a moment (OVERLAPS); an end may be a length, or NULL.
+
+    Return NULL if an end that is NULL could decide.
+    """
     first, second = _period(one, two), _period(three, four)
     if first[0] is None or second[0] is None:
         return None

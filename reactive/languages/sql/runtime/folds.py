@@ -68,7 +68,10 @@ def ratio(count: int, x: Any) -> float | None:
 
 
 def correlation(count: int, x: Any, y: Any, products: Any, xx: Any, yy: Any) -> float | None:
-    """Return the covariance of two numbers over both deviations; NaN if one does not deviate."""
+    """Return the covariance of two numbers over both deviations; NaN if one does not deviate.
+
+    `count` is the number of pairs; NULL if it is 0.
+    """
     if not count:
         return None
     both, one, other = _deviations(count, x, y, products, xx, yy)
@@ -86,7 +89,10 @@ def fit(count: int, y: Any, x: Any, products: Any, yy: Any, xx: Any) -> float | 
 
 
 def slope(count: int, y: Any, x: Any, products: Any, xx: Any) -> float | None:
-    """Return the slope of the line through pairs of numbers; NaN if all have the same `x`."""
+    """Return the slope of the line through `count` pairs of numbers; NULL if there are none.
+
+    It is NaN if all pairs have the same `x`.
+    """
     if not count:
         return None
     both, along = (deviations(count, *of) or 0.0 for of in ((x, y, products), (x, x, xx)))
@@ -222,7 +228,7 @@ def geometric_mean(values: Iterable[Any]) -> float | None:
 
 
 def mode(values: Iterable[Any]) -> Any:
-    """Return the most frequent value; of several the least."""
+    """Return the most frequent value, the least of several; NULL of no values."""
     counts = Counter(values)
     if not counts:
         return None
@@ -341,7 +347,7 @@ def quantile_from_last(values: Iterable[Any], at: Any) -> Any:
 
 
 def spread(values: Iterable[Any]) -> Any:
-    """Return the median distance from the median."""
+    """Return the median distance from the median; NULL of no values."""
     found = list(values)
     if not found:
         return None

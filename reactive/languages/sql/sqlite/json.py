@@ -459,7 +459,10 @@ def _branch(text: str, place: int) -> tuple[Node, Node] | None:
 
 
 def removed(value: Any, *paths: Any) -> Any:
-    """Remove the parts at some paths, one after another (JSON_REMOVE)."""
+    """Remove the parts at some paths, one after another (JSON_REMOVE).
+
+    Return NULL if the value or a path is NULL, or if the whole value is removed.
+    """
     if value is None:
         return None
     root = read(value)
@@ -473,7 +476,7 @@ def removed(value: Any, *paths: Any) -> Any:
 
 
 def patched(value: Any, patch: Any) -> Any:
-    """Return JSON_PATCH: the merge of RFC 7396, where null removes."""
+    """Return JSON_PATCH: the merge of RFC 7396, where null removes; NULL if an argument is NULL."""
     root = None if value is None else read(value)
     if root is None or patch is None:
         return None

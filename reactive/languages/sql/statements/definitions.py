@@ -127,7 +127,7 @@ def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
 
 
 def _names(tree: Any) -> tuple[str, ...]:
-    """Return the names of columns in parentheses behind that of a table or view."""
+    """Return the names of columns in parentheses behind that of a table or view; () without any."""
     if not isinstance(tree.this, exp.Schema):
         return ()
     return tuple(column.name for column in tree.this.expressions)
