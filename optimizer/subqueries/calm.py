@@ -257,12 +257,12 @@ def of_class(kind: Any) -> Kinds:
 
 
 def is_numeric(found: Form) -> bool:
-    """Return True if values of these classes can be added to each other as numbers."""
+    """Return True if values of the classes `found` can be added to each other as numbers."""
     return isinstance(found, frozenset) and (found <= NUMBERS or found <= EXACT)
 
 
 def signed_classes(found: Kinds) -> Kinds:
-    """Return the classes of `-x` for the classes of `x`."""
+    """Return the classes of `-x` for the classes `found` of `x`; else UNKNOWN."""
     if not is_numeric(found):
         return UNKNOWN
     return frozenset({int if kind is bool else kind for kind in found})
@@ -356,7 +356,7 @@ def known_of(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> RowFacts:
 
 
 def binding_may_be_none(node: plan.Node, place: int) -> bool:
-    """Return True if a binding of the rows may be None, as declared."""
+    """Return True if the binding at `place` may be None, or is not known."""
     found = forms(node)[place]
     if isinstance(found, frozenset):
         return not found or NOTHING in found

@@ -215,7 +215,7 @@ def _of_one(f: Function | None, right: RowSubstitution) -> Lifted | None:
 
 
 def _bindings_of(row: Expr, count: int) -> tuple[Expr, ...]:
-    """Return the bindings of rows that are one value."""
+    """Return the `count` bindings of rows that are one value."""
     return (row,) if count == 1 else items(row, count)
 
 

@@ -406,7 +406,7 @@ def _match_left_row(left: plan.Node) -> plan.Match:
 
 
 def _same_row(count: int, items: tuple[Expr, ...]) -> plan.Match:
-    """Match bindings with the items of a pair; a NaN equals itself."""
+    """Match the `count` bindings of a row with the items of a pair; a NaN equals itself."""
     mine, theirs = same(row_as_value(count)), same(one_value(items))
     return plan.Match(Lifted(mine, row_names(count), (), count), Lifted(theirs, ("row",), (), 1))
 

@@ -102,7 +102,10 @@ FIRST = Item(Parameter(0), ZERO)
 
 
 def as_expression(f: Function, given: Shapes = ()) -> Lifted:
-    """Return a callable as an expression."""
+    """Return a callable as an expression; one that was not lifted is lifted now.
+
+    `given` has the shapes of its parameters.
+    """
     return f if isinstance(f, Lifted) else lift(f, given)
 
 
@@ -124,7 +127,7 @@ def one(body: Expr) -> Lifted:
 
 
 def items(of: Expr, count: int) -> tuple[Expr, ...]:
-    """Return the bindings of a row that is one value."""
+    """Return the `count` bindings of a row that is one value."""
     return (of,) if count == 1 else items_of(of, count)
 
 
@@ -357,7 +360,10 @@ def _widen_sort_key(key: plan.SortKey, width: int) -> plan.SortKey:
 
 
 def _widen_function(function: Function, source: plan.Node, count: int) -> Function:
-    """Return a callable of the shown bindings as a callable of all."""
+    """Return a callable of the `count` shown bindings as a callable of all.
+
+    Return `function` itself if all bindings are shown.
+    """
     width = bindings(source)
     return function if width == count else _of_first(function, count, width, shapes(source))
 
@@ -498,6 +504,6 @@ def first_of(node: plan.Node, count: int) -> plan.Node:
 
 
 def row_as_value(count: int) -> Expr:
-    """Return the bindings of a row as one value."""
+    """Return the `count` bindings of a row as one value."""
     row = all_parameters(count)
     return row[0] if count == 1 else tuple_of(*row)

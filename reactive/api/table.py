@@ -469,7 +469,10 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         return self._contents()
 
     def _contents(self) -> Sequence[Pair]:
-        """Return the rows as of the last commit, with which new views begin."""
+        """Return the rows as of the last commit, with which new views begin.
+
+        Return [] for a table without stored rows; raise once rows have passed through it.
+        """
         if self._flowed and not self.plan.stored:
             raise lost_of(self.name)
         if not self.plan.stored:

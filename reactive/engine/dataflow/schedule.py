@@ -187,7 +187,11 @@ def _in_line(node: Node) -> InLine | None:
 def _step(
     number: int, node: Node, given: Sequence[str], is_given: str, in_line: InLine | None
 ) -> list[str]:
-    """Return the lines that step a node."""
+    """Return the lines that step a node; [] of a leaf that emits its input unchanged.
+
+    `given` are the names of its inputs. `is_given` is the line with the condition, '' to step
+    always; `in_line` has the text of the operator, None to call it.
+    """
     if _is_bare(node):
         return []
     lines = [f"at = {number}"]

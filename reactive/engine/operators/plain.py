@@ -328,7 +328,10 @@ def pair_with(count: int) -> Callable[[Row, Any], Row]:
 def spread_bindings(
     function: Function, count: int, made: Callable[[Function], Callable[..., Any]] = callable_of
 ) -> Callable[[Row], Any]:
-    """Return a callable of one row for a function that takes an argument per binding."""
+    """Return a callable of one row for a function that takes `count` bindings.
+
+    `made` converts the function to a Python callable.
+    """
     call = made(function)
     return call if count == 1 else lambda row: call(*row)
 
@@ -362,7 +365,7 @@ def side_functions(side: Side) -> tuple[Function | None, ...]:
 
 
 def side_key(side: Side, count: int) -> Callable[[Row], Key] | None:
-    """Return the function that computes the key of a row; None if there is neither key nor test."""
+    """Return the function for the key of a row of `count` bindings; None without key and test."""
     written, steps = side
     key = spread_or_none(written, count)
     if steps:

@@ -208,7 +208,7 @@ def copy_with_fields(row: Row, fields: Mapping[str, Any]) -> Row:
 
 
 def _with_item(row: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
-    """Return a copy of a tuple with another item; a named tuple stays one."""
+    """Return a copy of a tuple with `value` at `place`; a named tuple stays one."""
     names = getattr(row, "_fields", None)
     if names is not None:
         return row._replace(**{names[place]: value})  # type: ignore[attr-defined, no-any-return]
@@ -270,7 +270,10 @@ def _path_text(path: tuple[Any, ...]) -> str:
 
 
 def patch(do: Statements, given: Iterable[Patch], made: list[Row]) -> list[Pair]:
-    """Run the statement that patches rows of a table; `made` receives the patched rows."""
+    """Run the statement that patches rows of a table, and return the delta.
+
+    `given` has the patches. `made` is emptied, and receives the patched rows.
+    """
     rows: dict[Any, Patches] = {}
     for each in given:
         found = rows.get(each.key)

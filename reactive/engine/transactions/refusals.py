@@ -65,7 +65,10 @@ def report_clash(
 
 
 def _rows_in_argument(given: Any, table: Base, depth: int) -> Iterator[Any]:
-    """Yield the rows of a table in the argument of a statement."""
+    """Yield the rows of a table in the argument `given` of a statement.
+
+    Lists and tuples are searched `depth` levels deep.
+    """
     of = table.row_type
     has_class = isinstance(of, type) and of is not tuple
     if isinstance(given, of) if has_class else _may_be_row(given):

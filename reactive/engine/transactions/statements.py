@@ -82,7 +82,11 @@ class Statements:
         self._lost_at = self._engine.version
 
     def add(self, row: Row, count: int = 1, *, is_new: bool = True) -> list[Pair]:
-        """Add copies of a row, and return the delta; raises `TableError` if it is refused."""
+        """Add `count` copies of a row, and return the delta.
+
+        Raise `TableError` if the store refuses the row. With `is_new`, the row is checked
+        as a new one.
+        """
         if self.gate.is_odd(row):
             row = self.gate.check_row(row, is_new=is_new)
         if count != 1:
@@ -175,7 +179,10 @@ class Statements:
         return error
 
     def remove(self, row: Row, count: int = 1) -> list[Pair]:
-        """Remove copies of a row, and return the delta; raises `TableError` if there are fewer."""
+        """Remove `count` copies of a row, and return the delta.
+
+        Raise `TableError` if there are fewer.
+        """
         if self.gate.is_odd(row):
             row = self.gate.check_row(row, is_new=False)
         if count != 1:

@@ -386,7 +386,7 @@ class Fixpoint:
 
 
 def _relation_state(state: State, place: int) -> State:
-    """Return the part of a fixpoint state that belongs to one relation."""
+    """Return the part of a fixpoint state that belongs to the relation at `place`."""
     own = f"{place} "
     return {name.removeprefix(own): v for name, v in state.items() if name.startswith(own)}
 

@@ -383,7 +383,10 @@ class WholeRound:
 def compile_whole_round(
     bodies: Sequence[plan.Node], given: int, changing: int
 ) -> WholeRound | None:
-    """Return the passes of a round; None if there are none."""
+    """Return the passes of a round; None if a node has no pass, or there are too many.
+
+    `given` is the number of relations, the first `changing` of which change in each round.
+    """
     try:
         return WholeRound(bodies, given, changing)
     except NoWholeRound:

@@ -257,7 +257,10 @@ def _net_by_label(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touch
 
 
 def _touch(level: Level, pairs: Iterable[Pair], found: dict[Label, Touched]) -> None:
-    """Add rows whose inner level changed, with weight 0."""
+    """Add to `found` the rows whose inner level changed, by their labels, with weight 0.
+
+    Rows with NO_MATCH as their label are skipped; a row that `found` has keeps its weight.
+    """
     handle = level.handle
     for row, _ in pairs:
         label = None if level.label is None else level.label(row)
