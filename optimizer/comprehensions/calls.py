@@ -379,7 +379,7 @@ def _apply_key(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: An
 
 
 def _method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-    """Read a method call of a mapping, of a set, or `count` of a list; refuse all others."""
+    """Read a method call of a mapping, of a set, or `count` of a list; refuse any other call."""
     if rows.kind in ("dict", "groups"):
         return consumers.method(rows, name, node, reader, reading)
     if rows.kind == "set" and name in OPERATORS and len(node.args) == 1:

@@ -102,8 +102,10 @@ def _match_empty_collection(statement: ast.stmt) -> tuple[str, str] | None:
 
 
 def _match_filling_loop(loop: ast.For) -> Made | None:
-    """Return the name that a loop fills, and its generators, key and value, if it does nothing
-    else."""
+    """Return the name that a loop fills, and its generators, key and value.
+
+    Return None if the loop does anything else, or has an `else`.
+    """
     generators: list[ast.comprehension] = []
     inner: ast.stmt = loop
     while True:

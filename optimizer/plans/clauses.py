@@ -516,7 +516,7 @@ def is_always_matched(joined: plan.OuterJoin) -> bool:
 
 
 def _match_keys(joined: plan.OuterJoin) -> tuple[Expr | None, Expr | None]:
-    """Return the keys of both sides of a join if nothing else is required."""
+    """Return the keys of both sides of a join; (None, None) if anything else is required."""
     match joined.match:
         case plan.Match(Lifted() as left, Lifted() as right, None):
             return left.body, right.body

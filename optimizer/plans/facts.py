@@ -141,7 +141,7 @@ def as_row(of: Shapes) -> Shape:
 
 
 def monotone(node: Any) -> Sequence[Barrier | None]:
-    """Allow a recursion through each input: a new row deletes no row."""
+    """Allow a recursion through each input, as a new row deletes no row: None for each."""
     return (None,) * len(node.inputs())
 
 

@@ -212,7 +212,11 @@ class Totals:
         return one == other if is_plain else one.eqNullSafe(other)
 
     def _hashes(self, flush: Flush, given: DataFrame) -> Hashes:
-        """Return the hashes of the groups of changed rows."""
+        """Return the function that collects the hashes of the groups of changed rows.
+
+        Return None if that needs a job, as the rows are not in the query itself. `given`
+        has the changed rows.
+        """
         if not flush.is_local(self._source):
             return None
         return cache(lambda: collect_hashes(given.select(self._given[0]), self._hashed))

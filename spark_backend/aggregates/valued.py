@@ -178,7 +178,10 @@ class StoredValue:
         return found % PARTS
 
     def read(self, table: pa.Table, key: Typed) -> Iterable[tuple[Any, Any, int, int]]:
-        """Return group, value, weight and part of each row of the table."""
+        """Return group, value, weight and part of each row of the table; () of an empty table.
+
+        The part is 0 if values have no parts.
+        """
         if not table.num_rows:
             return ()
         keys = from_arrow(key, table.column("key").combine_chunks())

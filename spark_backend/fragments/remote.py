@@ -283,7 +283,7 @@ class StateRemote:
         return is_set(self._fragment.node)
 
     def told(self, number: int) -> Pairs:
-        """Fetch how the output changed in the last flush."""
+        """Fetch how the output changed in the last flush; () if `number` is another flush."""
         with self.shared.lock:
             if number != self.applied:
                 return ()

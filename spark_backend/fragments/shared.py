@@ -368,7 +368,10 @@ class SharedState:
         self, member: Member, place: int, source: ExternalInput | None
     ) -> tuple[DataFrame | None, int]:
         """Return the rows of an input of a member as of the last flush, each once, and their
-        maximum number; the rows of an external input from its `source`."""
+        maximum number; the rows of an external input from its `source`.
+
+        Return (None, 0) if no table has rows of the input yet.
+        """
         there = member.places[place]
         if source is not None:
             token = self.tables.manifest.tokens.get(version_token(there), source.upto)

@@ -104,7 +104,11 @@ class ArrangedRows:
         )
 
     def hashes(self, flush: Flush) -> Hashes:
-        """Return the hashes of the keys of changed rows."""
+        """Return the function that collects the hashes of the keys of changed rows.
+
+        Return None if that needs a job, as the rows are not in the query itself; `set` if
+        nothing changed.
+        """
         change = flush.delta(self.source)
         if change is None:
             return set

@@ -148,7 +148,10 @@ class ByWeight:
         return typed
 
     def _hashes(self, flush: Flush, changes: list[DataFrame]) -> Hashes:
-        """Return the hashes of the changed rows."""
+        """Return the function that collects the hashes of the changed rows.
+
+        Return None if that needs a job, as some rows are not in the query itself.
+        """
         changing = [step for step in self._sides if flush.delta(step) is not None]
         if not all(map(flush.is_local, changing)):
             return None

@@ -255,8 +255,10 @@ class Frames:
         return Weighted(self._union(paths, whole=version < 0), self.kept)
 
     def few(self, version: int, upto: int) -> Collection[Pair]:
-        """Return the changes after a version, up to another, in the driver; copies of a row are not
-        added up."""
+        """Return the changes after a version, up to `upto`, in the driver; () if there are none.
+
+        Copies of a row are not added up.
+        """
         if version >= upto:
             return ()
         return pairs_of(self.kept, self._changes.fetched(version + 1, upto))

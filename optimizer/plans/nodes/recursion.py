@@ -38,7 +38,7 @@ def _shapes_of_component(node: Component, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def _barriers_of_fixpoint(node: Fixpoint) -> Sequence[Barrier | None]:
-    """Return the barriers of the bodies: a choice of the best row is one among all rows."""
+    """Return the barriers of the bodies: "aggregate" if a best row is chosen, else None."""
     return ("aggregate" if any(node.best) else None,) * len(node.bodies)
 
 

@@ -171,7 +171,7 @@ class Ledger:
         return {**{part.owner: None for part in gone}, TOKEN: Entry(TOKEN, token)}
 
     def with_token_changes(self, changes: Mapping[Any, Token]) -> dict[Owner, Entry | None]:
-        """Return the entries that change parts of the token. Called inside a transaction.
+        """Return the entries that change parts of the token. Call it inside a transaction.
 
         Raises `SourceError` if the token is not a dictionary.
         """

@@ -380,7 +380,7 @@ class _Leaf:
         return list(self.keys)
 
     def insert(self, key: Key) -> _Leaf | None:
-        """Insert an interval; return the second half, if the leaf was full."""
+        """Insert an interval; return the second half as a new leaf if this was full, else None."""
         keys = self.keys
         place = bisect_left(keys, key)
         keys[place:place] = (key,)
@@ -426,7 +426,10 @@ class _InnerNode:
         return [key for node in self.nodes for key in node.all()]
 
     def insert(self, key: Key) -> _InnerNode | None:
-        """Insert an interval; return the upper half as a new node, if the node was full."""
+        """Insert an interval.
+
+        Return the upper half as a new node if the node was full, else None.
+        """
         place = max(bisect_right(self.firsts, key) - 1, 0)
         other = self.nodes[place].insert(key)
         if other is None:

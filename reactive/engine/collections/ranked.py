@@ -322,7 +322,7 @@ class RankedIndex:
         return start
 
     def _among(self, key: Any, row: Row, first: int) -> At | None:
-        """Return the place of a row among the rows of its key in several chunks."""
+        """Return the place of a row among the rows of its key in several chunks; None if absent."""
         stretch = self._stretch(key, first)
         if not self._descending:
             stretch.reverse()

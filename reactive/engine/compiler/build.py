@@ -463,7 +463,10 @@ def _keyed(
     *,
     deferred: bool = False,
 ) -> tuple[Make, Callable[[], Iterable[Any]] | None]:
-    """Return the factory of the loop that keys rows for an index, and the function for all rows."""
+    """Return the factory of the loop that keys rows for an index, and the function for all rows.
+
+    The function is None if `base` does not keep its rows.
+    """
     graph = builder.graph
     make, rows = make_keyer(
         node.chain,

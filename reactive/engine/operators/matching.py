@@ -111,7 +111,10 @@ class KeyMatching:
         return out
 
     def _step_one(self, key: Key, pair: Pair) -> Sequence[Change]:
-        """Apply one inserted or deleted row of the right."""
+        """Apply one inserted or deleted row of the right.
+
+        Return () if no key gains its first row or loses its last.
+        """
         self.touched += 1
         if key is NO_MATCH:
             self._last = {}

@@ -159,7 +159,7 @@ class Pointwise:
 
     @property
     def shown(self) -> Mapping[Row, object] | None:
-        """The result rows, if each has the weight 1."""
+        """The result rows, if each has the weight 1; else None."""
         return self._held if self._is_set else None
 
     def contents(self) -> Iterable[Pair]:

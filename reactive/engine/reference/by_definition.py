@@ -169,7 +169,10 @@ class WrittenPlan:
         return with_functions(node, lambda f: self._asking(f, values))
 
     def _asking(self, f: Function, values: Around | None) -> Function:
-        """Return a callable that asks its sub-queries, and reads the values around."""
+        """Return a callable that asks its sub-queries, and reads the values around.
+
+        Return `f` itself if it was not lifted, or has neither.
+        """
         if not isinstance(f, Lifted):
             return f
 

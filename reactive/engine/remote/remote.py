@@ -120,7 +120,10 @@ class RemoteWindow:
         return () if quiet else changes
 
     def _after(self, entries: Sequence[Entry]) -> tuple[Counter[Row], _Rank | None]:
-        """Return the held rows after these insertions and deletions."""
+        """Return the held rows after insertions and deletions, and the last rank held.
+
+        The rank is None if these are all rows.
+        """
         held, bound = self._held.copy(), self._bound
         for _, _, packed, weight in entries:
             if bound is None or not bound < self._rank(packed.row):

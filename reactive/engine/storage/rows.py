@@ -101,7 +101,7 @@ def row_class_of(row_type: Any) -> Classes | None:
 
 
 def class_and_width(row_type: Any) -> tuple[Classes | None, int | None]:
-    """Return the classes of rows, and the number of items of a row, if declared."""
+    """Return the classes of rows, and the number of items of a row; None where not declared."""
     return row_class_of(row_type), tuple_width(row_type)
 
 

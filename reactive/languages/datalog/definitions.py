@@ -200,7 +200,10 @@ def _all(names: Iterable[str], types: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _with_types(statement: Statement, types: Mapping[str, str]) -> Statement:
-    """Return a statement with types in place of a component's type parameters."""
+    """Return a statement with types in place of a component's type parameters.
+
+    A statement without types is unchanged.
+    """
     if not types:
         return statement
 

@@ -292,7 +292,10 @@ def _known_key(columns: Iterable[Column[Any]], values: Mapping[str, Any]) -> Key
 
 
 def _made_keys(result: Any) -> list[Key | None]:
-    """Return the keys that the SQL database has generated."""
+    """Return the keys that the SQL database has generated; None for a row whose key is not known.
+
+    Return [] if the result has no keys.
+    """
     try:
         rows = result.inserted_primary_key_rows
     except InvalidRequestError:

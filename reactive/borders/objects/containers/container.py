@@ -183,7 +183,10 @@ class Container:
             do()
 
     def _changed(self, do: Change) -> Undo | None:
-        """Run a change; until it is final, its undo keeps the removed objects tracked."""
+        """Run a change, and return its undo; None if it changes nothing.
+
+        Until the change is final, the undo keeps the removed objects tracked.
+        """
         before = self._frozen
         undo = do()
         return None if undo is None else partial(_undo_keeping, undo, before)

@@ -149,7 +149,10 @@ class BinaryRule:
         return [text for loops in self._loops if loops is not None for text in loops.sources()]
 
     def given(self, keyed: Keyed) -> Pairs:
-        """Return the derivations from changes of the side that is an input."""
+        """Return the derivations from changes of the side that is an input.
+
+        Return () while the recursive side is empty.
+        """
         is_left = isinstance(self.right, RecursiveIndex)
         mine, others = (self.right, self.left) if is_left else (self.left, self.right)
         assert isinstance(mine, RecursiveIndex) and isinstance(others, IndexBy)

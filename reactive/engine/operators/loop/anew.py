@@ -123,7 +123,10 @@ class Loop:
         raise self._endless(before, rows)
 
     def shown(self, before: Sequence[dict[Row, int]], made: list[list[Row]]) -> list[list[Row]]:
-        """Return the rows to show after a fixed number of rounds: near rows stay as they were."""
+        """Return the rows to show after a fixed number of rounds: near rows stay as they were.
+
+        Return `made` if the number is not fixed, or no relation has a tolerance.
+        """
         if self.times is None or not any(self.near):
             return made
         return [

@@ -182,7 +182,10 @@ class _Arranging:
         return Arrangement(groups, names, parts, of_values, kinds, counts)
 
     def _met(self, pairs: Pairs) -> tuple[list[Row], list[int]] | None:
-        """Return the constant row and the position of the round's row, of all pairs."""
+        """Return the constant row and the position of the round's row, of all pairs.
+
+        Return None if a row of the round has no key.
+        """
         size = self._sizes[self._layout.relations[pairs.form]]
         if pairs.outer is None or pairs.keys is None or pairs.inner is None:
             return [], list(range(size))
@@ -221,7 +224,11 @@ class _Arranging:
                     self.fields[form][place] = _canonical(make(names))
 
     def _positions(self, relation: int, columns: list[Column]) -> dict[Any, int] | None:
-        """Return the positions of groups: each equals the position of the row computed from it."""
+        """Return the positions of groups: each equals the position of the row computed from it.
+
+        Return None if groups and rows do not correspond one to one, or if keys or fields
+        are of mixed kinds.
+        """
         keys = list(chain.from_iterable(columns))
         if not are_alike(keys):
             return None

@@ -89,7 +89,7 @@ class AggregateCall:
         return self.only(self.scope.value(self.arguments[place]))
 
     def only(self, value: TypedValue) -> TypedValue:
-        """Return a value that is NULL in the rows that FILTER leaves out."""
+        """Return a value that is NULL in rows that FILTER leaves out; `value` if there is none."""
         if self.test is None:
             return value
         return itself(Conditional(self.test, as_optional(value), NONE), value.type)

@@ -188,7 +188,10 @@ def _count_if(asked: AggregateCall) -> CallFolds:
 
 
 def sum_type(kind: SqlType, scope: Scope) -> SqlType:
-    """Return the type of a sum."""
+    """Return the type of a sum: a wide integer or decimal, else the type of the values.
+
+    In Postgres it is the type that Postgres gives it.
+    """
     if scope.dialect.name == "postgres":
         return postgres.sum_type(kind)
     match kind.kind:

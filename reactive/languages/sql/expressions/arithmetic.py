@@ -278,7 +278,7 @@ def _remove_range_check(expr: Expr) -> Expr:
 
 
 def check_range(value: TypedValue) -> TypedValue:
-    """Return an integer that has to be in the range of its type, where that is known."""
+    """Return an integer that raises out of the range of its type; as is if that has no size."""
     if value.type.size is None:
         return value
     low, high = range_of(value.type)
@@ -306,7 +306,7 @@ def _decimal_of_duckdb(symbol: str, one: tuple[int, int], two: tuple[int, int]) 
 
 
 def _decimal(symbol: str, left: SqlType, right: SqlType, kind: SqlType) -> SqlType:
-    """Return the type of a product, which has the digits of both factors."""
+    """Return the type of a product of decimals, with the digits of both factors; else `kind`."""
     if symbol != "*" or kind.scale is None:
         return kind
     scale = (left.scale or 0) + (right.scale or 0)

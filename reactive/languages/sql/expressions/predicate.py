@@ -254,7 +254,7 @@ def _are_rows(node: Any) -> bool:
 
 
 def _row_of(node: Any) -> Any:
-    """Return the tuple `(a, b)` for `row(a, b)`."""
+    """Return the tuple `(a, b)` for `row(a, b)`; any other node as it is."""
     if isinstance(node, exp.Anonymous) and str(node.this).lower() == "row":
         return exp.Tuple(expressions=list(node.expressions))
     return node

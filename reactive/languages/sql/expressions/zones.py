@@ -154,7 +154,10 @@ def _without_zone(node: exp.Expr | None, scope: Scope, value: TypedValue) -> Pla
 
 
 def _read_beside_zone(known: TypedValue, value: TypedValue, scope: Scope, cast: Cast) -> TypedValue:
-    """Return a constant to compare with a value, as a timestamp or as an instant."""
+    """Return a constant as a timestamp or as an instant, as the `known` value is at run time.
+
+    Other values, and constants of other types, are unchanged.
+    """
     if value.type.kind not in ("text", "date", "timestamp") or not is_constant(value):
         return value
     plain, instant = (cast(value, kind, scope).expr for kind in (TIMESTAMP, INSTANT))

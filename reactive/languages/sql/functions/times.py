@@ -431,7 +431,7 @@ def _absolute(node: Any, scope: Scope) -> TypedValue:
 
 
 def even(value: float) -> float:
-    """Return the even number next to a number, away from zero."""
+    """Return the even number next to a number, away from zero; NaN and infinities as they are."""
     if not math.isfinite(value):
         return value
     return math.copysign(math.ceil(abs(value) / 2) * 2, value)

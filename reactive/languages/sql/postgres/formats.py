@@ -430,7 +430,10 @@ def _day_of(fields: dict[str, Any]) -> dt.date:
 
 
 def _year_of(fields: dict[str, Any]) -> int | None:
-    """Return the year, of a century if it has two digits, or the first of a century."""
+    """Return the year, of a century if it has two digits, or the first of a century.
+
+    Return None if neither is given.
+    """
     year: int | None = fields.get("IYYY", fields.get("YYYY"))
     century = fields.get("CC")
     if not century:

@@ -287,7 +287,7 @@ def _of_text(node: Any, scope: Scope) -> list[TypedValue]:
 
 
 def _shown(value: TypedValue) -> TypedValue:
-    """Return the text that CONCAT writes of a value, which depends on its type."""
+    """Return the text that CONCAT writes of a value, if its type needs that; else the value."""
     if value.type.kind == "float" and value.type.size == 4:
         return apply(written.real_text, TEXT, value)
     if value.type.kind == "struct":

@@ -53,7 +53,7 @@ def scale_of(value: Decimal) -> int:
 
 
 def scaled(value: Decimal, scale: int) -> Decimal:
-    """Round to a scale, halves away from zero."""
+    """Round to a scale, halves away from zero; NaN and infinities stay."""
     if not value.is_finite():
         return value
     made = value.quantize(Decimal(1).scaleb(-scale), context=EXACT)
@@ -161,7 +161,7 @@ def numeric_rounded(value: Any, places: int = 0) -> Decimal:
 
 
 def numeric_cut(value: Any, places: int = 0) -> Decimal:
-    """Cut off a numeric (TRUNC)."""
+    """Cut off a numeric after `places` (TRUNC); NaN and infinities stay."""
     value = Decimal(value)
     if not value.is_finite():
         return value  # type: ignore[no-any-return]
@@ -177,14 +177,14 @@ def _plain_zero(value: Decimal) -> Decimal:
 
 
 def numeric_ceiling(value: Decimal) -> Decimal:
-    """Round up."""
+    """Round up to a whole number; NaN and infinities stay."""
     if not value.is_finite():
         return value
     return _plain_zero(value.quantize(Decimal(1), rounding="ROUND_CEILING", context=EXACT))
 
 
 def numeric_floor(value: Decimal) -> Decimal:
-    """Round down."""
+    """Round down to a whole number; NaN and infinities stay."""
     if not value.is_finite():
         return value
     return _plain_zero(value.quantize(Decimal(1), rounding="ROUND_FLOOR", context=EXACT))
@@ -260,7 +260,7 @@ def numeric_exp(value: Any) -> Decimal:
 
 
 def numeric_logarithm(value: Any) -> Decimal:
-    """Return the natural logarithm of a numeric (LN)."""
+    """Return the natural logarithm of a numeric (LN); raise for zero and negative ones."""
     value = _positive(Decimal(value))
     if not value.is_finite():
         return value  # type: ignore[no-any-return]
@@ -269,7 +269,10 @@ def numeric_logarithm(value: Any) -> Decimal:
 
 
 def numeric_logarithm_of(base: Any, value: Any) -> Decimal:
-    """Return the logarithm of a numeric to a base (LOG); a base of 1 raises."""
+    """Return the logarithm of a numeric to a base (LOG).
+
+    A base of 1 raises, as do zero and negative values and bases.
+    """
     base, value = Decimal(base), Decimal(value)
     if base.is_nan() or value.is_nan():
         return Decimal("NaN")

@@ -100,7 +100,10 @@ def _has_order(node: Any) -> bool:
 
 
 def _apply_order(made: SelectQuery, node: Any) -> SelectQuery:
-    """Apply the ORDER BY and LIMIT of a set operation or a query in parentheses."""
+    """Apply the ORDER BY and LIMIT of a set operation or a query in parentheses.
+
+    Without them, `made` is unchanged.
+    """
     if not _has_order(node):
         return made
     rows, schema = made.rows()
@@ -115,7 +118,10 @@ def _apply_order(made: SelectQuery, node: Any) -> SelectQuery:
 
 
 def with_names(node: Any, around: Scope) -> Scope:
-    """Return the scope of a query or statement, with the names of its WITH; refuse SEARCH."""
+    """Return the scope of a query or statement, with the names of its WITH; refuse SEARCH.
+
+    Without a WITH it is `around` itself.
+    """
     clause = node.args.get("with_")
     if clause is None:
         return around

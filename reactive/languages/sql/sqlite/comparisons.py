@@ -86,7 +86,10 @@ def is_number(kind: SqlType) -> bool:
 
 
 def collation_of(*types: SqlType) -> str | None:
-    """Return the collation of a comparison: a written COLLATE, else that of the first column."""
+    """Return the collation of a comparison: a written COLLATE, else that of the first column.
+
+    Return None if no type has one.
+    """
     for kind in types:
         if kind.is_collated:
             return kind.collation
