@@ -180,7 +180,10 @@ def same_order(kind: OrderKind, other: OrderKind) -> bool:
 
 
 def leaves(kind: OrderKind, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Iterate over the places inside a value, and the kind at each."""
+    """Iterate over the places inside a value, and the kind at each.
+
+    `at` is the place of the value itself. `ANY_KIND` yields nothing.
+    """
     if isinstance(kind, str):
         if kind != ANY_KIND:
             yield at, kind
@@ -264,7 +267,7 @@ def is_binary_or_none(value: Any) -> None:
 
 
 def is_decimal(value: Any) -> None:
-    """Raise for a value that does not add to decimals."""
+    """Raise for a value that does not add to decimals, or has a digit too far from the point."""
     if value.__class__ is int:
         return
     if isinstance(value, Decimal):
@@ -295,7 +298,7 @@ def _refuse_sum(value: Any, others: str) -> None:
 
 
 def has_mean(value: Any) -> None:
-    """Raise for a value that does not add to floats, or has no mean."""
+    """Raise for a value that does not add to floats, or has no mean: an integer beyond floats."""
     kind = value.__class__
     if kind is float or kind is bool:
         return

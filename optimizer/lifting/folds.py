@@ -374,7 +374,10 @@ def _is_odd(node: ast.AST) -> bool:
 
 
 def _loops(node: Comprehension, target: ast.expr) -> Iterator[InnerLoop]:
-    """Iterate over the later loops over fields of the loop variable, which are read there only."""
+    """Iterate over the later loops over fields of the loop variable, which are read there only.
+
+    A target of several variables yields none.
+    """
     if not isinstance(target, ast.Name):
         return
     read = Counter(found for found in _reads_of_names(_rest(node), [target.id]))

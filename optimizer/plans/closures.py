@@ -323,7 +323,7 @@ def partition(node: plan.Node) -> PartitionedRecursion | None:
 
 
 def _columns(shape: Shape) -> Iterator[Expr]:
-    """Iterate over the expressions that read a field or an item of a row."""
+    """Iterate over the expressions that read a field or an item of a row; none if unknown."""
     row = Parameter(0)
     if isinstance(shape, tuple):
         yield from (Item(row, constant(place)) for place in range(len(shape)))

@@ -76,7 +76,7 @@ class JoinList:
 
     @property
     def of(self) -> Shapes:
-        """The shapes of all bindings."""
+        """The shapes of all bindings, by their positions; None for a position that no input has."""
         known = {
             flat: shape
             for place, source in enumerate(self.inputs)

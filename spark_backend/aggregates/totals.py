@@ -256,7 +256,10 @@ class Totals:
         return f"coalesce({', '.join(f'cast({n} as string)' for n in self._odd)}) is not null"
 
     def _unless_odd(self, column: str) -> str:
-        """Return SQL of a column of integers, which fails for odd values."""
+        """Return SQL of a column of integers, which fails for odd values.
+
+        Return the column itself if no value can be odd.
+        """
         if not self._odd:
             return column
         return f"if({self._is_odd}, cast(raise_error('{ODD_VALUE}') as bigint), {column})"

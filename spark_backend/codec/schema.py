@@ -445,7 +445,10 @@ def _require_typed(kept: Kept) -> Typed:
 
 
 def fill_unknown(found: Typed, known: Typed) -> Typed:
-    """Return `found` with the parts that have only been None replaced by the known types."""
+    """Return `found` with the parts that have only been None replaced by the known types.
+
+    Parts of different structure stay as they are.
+    """
     if found.kind is NoneType:
         return replace(known, optional=True)
     if isinstance(found, Whole) and isinstance(known, Whole) and found.of and known.of:

@@ -273,7 +273,10 @@ def _widen_integers(of: Typed) -> Typed:
 
 
 def _clip_integers(made: Typed, kept: Typed) -> Typed:
-    """Return the type that a step makes, with the range of integers of the relation."""
+    """Return the type that a step makes, with the range of integers of the relation.
+
+    Parts that are not integers on both sides are those of `made`.
+    """
     if isinstance(made, Record) and isinstance(kept, Record):
         pairs = zip(made.fields, kept.fields, strict=False)
         return replace(made, fields=tuple(_clip_integers(m, k) for m, k in pairs))

@@ -246,7 +246,7 @@ def _type_in_files(kept: Typed) -> Typed:
 
 
 def _with_listed_bags(kept: Typed) -> Typed:
-    """Return the type with all multisets in it stored as lists."""
+    """Return the type with all multisets in it stored as lists; others unchanged."""
     if isinstance(kept, Record):
         return replace(kept, fields=tuple(map(_with_listed_bags, kept.fields)))
     if isinstance(kept, Whole) and kept.of is not None:
@@ -281,7 +281,7 @@ def _arrow_columns(kept: Typed) -> pa.Schema:
 
 
 def _narrow_integers(kept: Typed) -> Typed:
-    """Return the type with integers of 64 bits, as in files."""
+    """Return the type with wide integers as of 64 bits, as in files; other types unchanged."""
     if isinstance(kept, Record):
         return replace(kept, fields=tuple(map(_narrow_integers, kept.fields)))
     if isinstance(kept, Whole) and kept.of is not None:

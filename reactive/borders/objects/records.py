@@ -239,7 +239,11 @@ class ObjectRecord:
         return -1 if home is None else home.engine.version
 
     def went_back(self, row: Any) -> None:
-        """Make an older snapshot the last one again."""
+        """Make an older snapshot the last one again.
+
+        Attributes that differ between the two are pending again. Nothing changes for the
+        last snapshot itself, or if there is none.
+        """
         if self.row is row or self.row is None:
             return
         read, last = self.shape.read, self.row

@@ -461,7 +461,10 @@ def _give_up(engine: Engine, table: WatchedTable[Any]) -> None:
 
 
 def _forget_source(engine: Engine, name: str, why: str) -> None:
-    """Drop the ledger of a source."""
+    """Drop the ledger of a source, and the table of its errors with the views over it.
+
+    Nothing happens if the source has no ledger.
+    """
     ledger = engine.ledgers.pop(name, None)
     if ledger is None:
         return

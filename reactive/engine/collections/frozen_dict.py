@@ -356,7 +356,10 @@ class FrozenSet(Set[T], Foldable):
         self._before: weakref.ref[FrozenSet[Any]] | None = None  # the last version with results
 
     def plus(self, changes: Mapping[Any, int]) -> FrozenSet[T]:
-        """Return the set with absent values added (1) and present values removed (-1)."""
+        """Return the set with absent values added (1) and present values removed (-1).
+
+        Return the set itself if there are no changes.
+        """
         changes = {canonical(value): weight for value, weight in changes.items()}
         if not changes:
             return self

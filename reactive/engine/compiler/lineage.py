@@ -167,7 +167,7 @@ def _sides(
     of: physical.PhysicalProbe | physical.Intervals | physical.Match,
     above: physical.Ops,
 ) -> Iterable[tuple[Node, Hops]]:
-    """Yield both sides of a join."""
+    """Yield the node below each side of a join, with the hops from it through `above`."""
     join, (left, right) = of.join.node, node.inputs
     assert isinstance(join, INNER)
     both = ((left, of.left, right, True), (right, of.right, left, False))

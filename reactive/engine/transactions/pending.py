@@ -250,7 +250,10 @@ def set_aside(engine: Engine) -> None:
 
 
 def bring_back(engine: Engine, pending: Pending) -> None:
-    """Reopen a transaction, and apply its changes to the tables."""
+    """Reopen a transaction that was set aside, and apply its changes to the tables.
+
+    Another open transaction is set aside first. Nothing happens if `pending` is not set aside.
+    """
     if all(each is not pending for each in engine.aside):
         return
     if engine.pending is not None:

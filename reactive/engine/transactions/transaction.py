@@ -334,7 +334,7 @@ class Transaction(Uncopyable):
                     engine.look_after()
 
     def _end(self, pending: Pending, version: int) -> None:
-        """Commit the pending changes, or undo them."""
+        """Commit the pending changes; undo them after a failure, or if the commit raises."""
         engine, between = self._engine, pending.between
         if pending.beneath:
             rebase(engine, pending)

@@ -479,7 +479,11 @@ def is_autocommit(connection: Connection) -> bool:
 
 
 def begin_sqlite(connection: Connection, cursor: Any, text: str) -> None:
-    """Begin a transaction of SQLite before a statement, because its driver does not always."""
+    """Begin a transaction of SQLite before a statement, because its driver does not always.
+
+    Nothing begins for another database, in autocommit mode, inside a transaction, or before a
+    text that must run outside.
+    """
     if connection.dialect.name != "sqlite" or _OUTSIDE.match(text):
         return
     if connection._is_autocommit_isolation():

@@ -83,7 +83,10 @@ def _look_inside(
     keyed: bool = False,
     moves: Iterable[Move] = (),
 ) -> None:
-    """Restrict loops over a changed bag to the changes inside it."""
+    """Restrict loops over a changed bag to the changes inside it.
+
+    Nothing is written for a pipeline that makes at most one row of a row.
+    """
     if not pipeline.makes_several:
         return
     after = [*sink.exprs(), *(expr for move in moves for expr in move.exprs())]
