@@ -260,6 +260,7 @@ def test_files_are_short_and_say_what_they_are(package: str) -> None:
             assert code.count("\n") <= LONGEST, f"{path} has {code.count(chr(10))} lines of code"
 
 
+@pytest.mark.long
 def test_files_are_of_a_size_to_read_and_import_little(
     record_property: Callable[[str, object], None],
 ) -> None:

@@ -166,6 +166,7 @@ def test_a_disk_that_is_full_refuses_statements_whole_and_delays_views(
             world.db.close()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of writers
 def test_a_process_that_is_killed_at_any_moment_is_gone_on_with(tmp_path: Path) -> None:
     for moment in moments(tmp_path):

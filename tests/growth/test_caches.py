@@ -75,6 +75,7 @@ def test_classes_of_rows_go_when_they_are_dropped(name: str) -> None:
     assert alive <= MOST_UNUSED + 2, f"{alive} of {ROUNDS}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_names_alone_leave_nothing_behind(name: str) -> None:
     """Check that two of four rounds of thirty names add no object: each name would leak.
@@ -93,6 +94,7 @@ def test_names_alone_leave_nothing_behind(name: str) -> None:
     assert sorted(grown)[1] <= 0, grown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BESIDE)
 def test_a_service_ends_with_the_objects_it_began_with(name: str) -> None:
     world, use = World(), BESIDE[name]

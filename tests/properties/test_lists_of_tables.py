@@ -157,6 +157,7 @@ def changes(random: Random, held: dict[str, list[Any]], drawn: Drawn) -> list[An
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(4))
 def test_a_list_of_tables_equals_the_query_as_written(part: int) -> None:
     for seed in seeds(400, share=16):

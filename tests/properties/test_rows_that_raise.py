@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
@@ -68,6 +69,7 @@ class Copy:
         return bag((error.operator, error.row, error.error) for error in self.view.errors)
 
 
+@pytest.mark.long
 @examples(200)
 @given(seed=SEEDS, policy=POLICIES)
 def test_what_is_left_equals_plain_python_after_every_commit(seed: int, policy: str) -> None:
@@ -89,6 +91,7 @@ def test_what_is_left_equals_plain_python_after_every_commit(seed: int, policy: 
         assert copies[0].errors() == copies[1].errors(), drawn
 
 
+@pytest.mark.long
 @examples(120)
 @given(seed=SEEDS, policy=POLICIES)
 def test_rules_change_neither_what_is_left_nor_the_errors(seed: int, policy: str) -> None:

@@ -100,6 +100,7 @@ def _is_node(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, plan.Node) and kind is not plan.Node
 
 
+@pytest.mark.long
 def test_every_aggregate_is_drawn(drawn: list[Drawn]) -> None:
     text = "\n".join(each.text for each in drawn)
     for name in ("Count", "Sum", "Avg", "Min", "Max", "CountDistinct", "Collect"):

@@ -54,6 +54,7 @@ class Bell:
         object.__setattr__(self, "ring", self.ring + 1)
 
 
+@pytest.mark.long
 @recorded
 @pytest.mark.parametrize("level", ["commit", "group", "exit"])
 def test_after_an_end_at_any_write_the_batches_come_to_the_view(level: str) -> None:

@@ -37,6 +37,7 @@ class Device(NamedTuple):
     heat: int
 
 
+@pytest.mark.long
 @recorded
 @pytest.mark.parametrize("level", ["commit", "group", "exit"])
 def test_after_an_end_at_any_write_what_was_told_comes_to_the_view(level: str) -> None:
