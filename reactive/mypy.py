@@ -204,7 +204,7 @@ def _has_any(kind: Type) -> bool:
 
 
 def _row(context: MethodContext, fields: dict[str, Type]) -> Type:
-    """Return a class of named tuples with these fields, made once for each call."""
+    """Return a class of named tuples with the given fields, made once for each call."""
     checker = context.api
     assert isinstance(checker, TypeChecker)
     module = checker.modules[checker.tree.fullname]

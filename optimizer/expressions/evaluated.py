@@ -286,7 +286,7 @@ _PLAIN: frozenset[Any] = frozenset(
 
 
 def asked_in_turn(expr: Expr, shapes: Shapes) -> Expr:
-    """Return a test of rows of these shapes with `and` and `or` for equivalent `&` and `|`.
+    """Return a test of rows of the given shapes with `and` and `or` for equivalent `&` and `|`.
 
     Return the test itself if it has none.
     """
@@ -365,7 +365,7 @@ def _is_condition(expr: Expr) -> bool:
 
 
 def is_boolean(expr: Expr, shapes: Shapes) -> bool:
-    """Return True if the value is True or False, for rows of these shapes."""
+    """Return True if the value is True or False, for rows of the given shapes."""
     match expr:
         case Constant():
             return expr.kind is bool

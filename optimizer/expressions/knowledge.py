@@ -127,7 +127,7 @@ SAFE = frozenset({Parameter, Local, Outer, Constant, Slot, Guard, Attempt, Withi
 
 
 def total(expr: Expr, shapes: Shapes) -> bool:
-    """Return True if evaluating an expression raises nothing, for rows of these shapes."""
+    """Return True if evaluating an expression raises nothing, for rows of the given shapes."""
     match expr:
         case _ if expr.__class__ in SAFE:
             return True

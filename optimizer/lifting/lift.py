@@ -129,7 +129,7 @@ def _read_by(function: Opaque) -> tuple[Expr, ...]:
 def read_callable_as_expr(
     function: Callable[..., Any], origin: Origin, arguments: tuple[Expr, ...]
 ) -> tuple[Expr, tuple[str, ...]]:
-    """Return the expression of a call with these arguments, and the names of the parameters.
+    """Return the expression of a call with the given arguments, and the names of the parameters.
 
     Raise `Unreadable` if the callable has no code that can be read.
     """

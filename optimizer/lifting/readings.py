@@ -56,7 +56,7 @@ MOST_READINGS = 2048
 
 
 def read_cached(function: Opaque, shapes: Shapes, read: Read) -> Reading:
-    """Return the reading of a callable for arguments of these shapes, cached."""
+    """Return the reading of a callable for arguments of the given shapes, cached."""
     found: Reading | None = function.readings.get(shapes)
     if found is None:
         known = of_code(function, shapes)
@@ -124,7 +124,7 @@ def _of_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
 
 
 def of_code(function: Opaque, shapes: Shapes) -> dict[str, Any]:
-    """Return the facts of all callables of the code of one, for arguments of these shapes.
+    """Return the facts of all callables of the code of one, for arguments of the given shapes.
 
     Return none for a callable that is more than its code.
     """

@@ -99,7 +99,7 @@ CALLS = (str, repr, bool, len, abs)
 
 
 def is_calm(expr: Expr, of: RowFacts, known: Known = frozenset()) -> bool:
-    """Return True if evaluating an expression raises nothing, for rows of these shapes."""
+    """Return True if evaluating an expression raises nothing, for rows of the given shapes."""
     if total(expr, of.shapes):
         return True
     match expr:
@@ -269,7 +269,7 @@ def signed_classes(found: Kinds) -> Kinds:
 
 
 def is_ordered(found: Form) -> bool:
-    """Return True if values of these classes can be compared with each other; tuples item by
+    """Return True if values of the given classes can be compared with each other; tuples item by
     item."""
     if isinstance(found, tuple):
         return all(map(is_ordered, found))

@@ -169,7 +169,7 @@ def sources_of(node: plan.Node) -> list[Any]:
 
 
 def lift_over_relations(engine: Any, function: Opaque, shapes: Shapes) -> Lifted:
-    """Lift a callable of rows of these shapes that names relations."""
+    """Lift a callable of rows of the given shapes that names relations."""
     made = read_callable(function, shapes, Comprehending(engine))[0]
     for part in walk(made.body):
         if isinstance(part, Constant) and isinstance(part.value, FunctionType):
@@ -359,7 +359,7 @@ class _Run:
             self._asked.discard(code)
 
     def made(self, function: FunctionType) -> FunctionType:
-        """Return the function over lists."""
+        """Return the function over lists, in place of its relations and query functions."""
         code = function.__code__
         cells = tuple(CellType(self._standing_for(function, name)) for name in code.co_freevars)
         names = {name: self._standing_for(function, name) for name in global_names(code)}

@@ -335,7 +335,7 @@ def _merge_sums(group: Group, odd: Odd, sums: Sums) -> None:
 
 
 def _row_reader(function: Function | None, count: int) -> Callable[[Row], Any]:
-    """Return a function that reads a value of a row; without a callable, the row."""
+    """Return a function that reads a value of a row of `count` bindings, or else the row."""
     return (lambda row: row) if function is None else spread_bindings(function, count, compiled_of)
 
 

@@ -435,7 +435,7 @@ def _stored_values(result: Result, batch: pa.RecordBatch, when: str) -> list[Any
 
 
 def make_output_row(kept: Typed, items: Sequence[Any]) -> Any:
-    """Return the output row with these items; a single item is the row."""
+    """Return the output row with the given items; a single item is the row."""
     if len(items) == 1 or not isinstance(kept, Record):
         return items[0]
     return tuple(items) if kept.kind is tuple else kept.kind(*items)

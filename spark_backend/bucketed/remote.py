@@ -509,7 +509,7 @@ def mask_buckets(table: pa.Table, side: int, numbers: Collection[int]) -> pa.Arr
 
 
 def _mask_matching(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
-    """Return a mask of the rows that match a change of the other side by bucket."""
+    """Return a mask of the rows that match a change of the other side, given by bucket in `new`."""
     pairs = [(number, side) for number, net in new.items() for side, _ in net]
     met = [
         mask_buckets(table, other, {number for number, side in pairs if side != other})
@@ -519,7 +519,7 @@ def _mask_matching(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
 
 
 def _mask_deleted(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
-    """Return a mask of the rows with the bytes of a deleted row."""
+    """Return a mask of the rows with the bytes of a row that `new` deletes."""
     goes = {row for net in new.values() for (_, row), weight in net.items() if weight < 0}
     return pc.is_in(table["row"], pa.array(goes, pa.binary()))
 
@@ -576,7 +576,7 @@ def _fetch_before(
 
 
 def _has_unknown_deletion(before: Net, new: Net) -> bool:
-    """Return True if a deleted row was not found: it may have other bytes."""
+    """Return True if `before` lacks a row that `new` deletes: it may have other bytes there."""
     return any(before[key] + weight < 0 for key, weight in new.items())
 
 

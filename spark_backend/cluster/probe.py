@@ -169,7 +169,7 @@ def make_reporter(paths: Sequence[str], module: str) -> Callable[[Any], Any]:
 
 
 def _write_marks(place: Place, folder: str, count: int) -> None:
-    """Write files of one line."""
+    """Write `count` files of one line into a folder of `place`."""
     place.files.create_dir(folder, recursive=True)
 
     def mark(number: int) -> None:
@@ -182,7 +182,7 @@ def _write_marks(place: Place, folder: str, count: int) -> None:
 
 @contextmanager
 def _one_task_per_file(session: Session, count: int) -> Iterator[None]:
-    """Set Spark to read each small file in its own task."""
+    """Set Spark to read each of `count` small files in its own task, until the end."""
     session.spark.conf.set(FEWEST, str(count))
     try:
         yield
@@ -199,7 +199,7 @@ def _report_frame(session: Session, uri: str) -> Any:
 
 
 def _read_reports(place: Place, folder: str) -> list[Report]:
-    """Return the reports that this process can read."""
+    """Return the reports in a folder of `place` that this process can read; [] if none."""
     infos = place.files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
     paths = [info.path for info in infos if info.path.endswith(".parquet")]
     if not paths:

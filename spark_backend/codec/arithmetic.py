@@ -105,7 +105,7 @@ def _require_number(value: Value) -> Value:
 
 
 def _integer_type(low: int, high: int) -> Plain:
-    """Return the type of integers with these bounds. Raises `Inexact` beyond 38 digits."""
+    """Return the type of integers with the given bounds. Raises `Inexact` beyond 38 digits."""
     if max(abs(low), abs(high)) > WIDEST:
         raise Inexact("it may be an integer of more than 38 digits")
     return Plain(int, low=low, high=high)

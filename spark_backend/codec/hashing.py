@@ -56,7 +56,7 @@ STRANGE = object()
 
 
 def hash_of(types: Sequence[Typed], values: Sequence[Any]) -> int | None:
-    """Return Spark's `xxhash64` of columns with these values.
+    """Return Spark's `xxhash64` of columns with the given values.
 
     Return None if some value equals no value of its column.
 

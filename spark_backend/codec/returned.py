@@ -109,7 +109,7 @@ _LISTS = (list, tuple, set, frozenset, Iterable, Iterator, Sequence)
 
 
 def infer_result_type(function: Function, row: Sequence[Value]) -> Typed:
-    """Return the result type of a function for rows of these columns.
+    """Return the result type of a function for rows of the given columns.
 
     Raises
     ------

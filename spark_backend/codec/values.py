@@ -142,7 +142,7 @@ def any_value(of: Typed) -> Value:
 
 
 def record_value(items: tuple[Value, ...], of: Record | None = None) -> Value:
-    """Return a tuple, or a record of a type, with these fields."""
+    """Return a tuple, or a record of a type, with the given fields."""
     of = of or tuple_of(tuple(item.of for item in items))
     named = zip(of.names, items, strict=True)
     return Value(F.struct(*(item.column.alias(name) for name, item in named)), of)
@@ -181,7 +181,7 @@ def _as_whole(value: Value, of: Whole) -> Column:
 
 
 def field_of(value: Value, place: int) -> Value:
-    """Return a field of a record."""
+    """Return the field of a record at `place`."""
     assert isinstance(value.of, Record)
     return Value(value.column.getField(value.of.names[place]), value.of.fields[place])
 

@@ -190,7 +190,7 @@ class DirectFlush:
 
 
 def check_few(tables: StateTables, count: int) -> None:
-    """Raise `TooMany` for the first flush, and for one with many changes."""
+    """Raise `TooMany` for the first flush, and for more than `MOST_DIRECT` changes."""
     _check_rows(count, MOST_DIRECT)
     if tables.number is None:
         raise TooMany("the first flush")

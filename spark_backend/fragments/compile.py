@@ -463,7 +463,10 @@ def residual_test(node: Any) -> Asked | None:
 
 
 def padded_type(kind: str, left: Typed, right: Typed, count: int) -> Typed:
-    """Return the row type of an outer join."""
+    """Return the row type of an outer join, whose left rows have `count` bindings.
+
+    Bindings of a side that may be missing are optional.
+    """
     pair = pair_type(left, right, count)
     fields = list(pair.fields)  # type: ignore[union-attr]
     if kind != "left":
@@ -474,7 +477,10 @@ def padded_type(kind: str, left: Typed, right: Typed, count: int) -> Typed:
 
 
 def pad_left_row(left: Typed, kept: Typed, count: int) -> Shown:
-    """Return a function that makes the output row of a left row without a partner."""
+    """Return a function for the output row of a left row without a partner.
+
+    A left row has `count` bindings.
+    """
     nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
 
     def show(row: Column) -> Column:
@@ -485,7 +491,10 @@ def pad_left_row(left: Typed, kept: Typed, count: int) -> Shown:
 
 
 def pad_right_row(right: Typed, kept: Typed, count: int) -> Shown:
-    """Return a function that makes the output row of a right row without a partner."""
+    """Return a function for the output row of a right row without a partner.
+
+    A left row would have `count` bindings: they are null.
+    """
     nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
 
     def show(row: Column) -> Column:

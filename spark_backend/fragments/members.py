@@ -112,7 +112,7 @@ class Inflow:
         return {place: frame for place, frame in placed.items() if place not in live}
 
     def _frame(self, place: int, entries: Sequence[Entry]) -> DataFrame:
-        """Return changed rows of an input, with weights, as a DataFrame."""
+        """Return changed rows of the input at `place`, with weights, as a DataFrame."""
         kept = self._inputs[place].kept
         schema: Any = schema_of(kept)
         made: DataFrame = self._session.spark.createDataFrame(rows_to_table(kept, entries), schema)
@@ -136,7 +136,7 @@ def rows_to_table(kept: Typed, entries: Sequence[Entry]) -> pa.Table:
 
 
 def version_token(place: int) -> str:
-    """Return the name of the token with the version of an external input."""
+    """Return the name of the token with the version of the external input at `place`."""
     return f"input{place}"
 
 

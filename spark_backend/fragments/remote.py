@@ -138,7 +138,7 @@ class StateRemote:
         return 0, row
 
     def is_brought(self, place: int) -> bool:
-        """Return True if other fragments provide the rows of an input."""
+        """Return True if other fragments provide the rows of the input at `place`."""
         return self.shared.is_live(self._member, place)
 
     def stage(self, number: int, entries: Sequence[Entry]) -> None:

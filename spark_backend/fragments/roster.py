@@ -171,11 +171,11 @@ class Roster:
         return rows_table(f"input{place}", given.kept)
 
     def is_live(self, member: Member, place: int) -> bool:
-        """Return True if others provide the rows of an input of a member."""
+        """Return True if others provide the rows of the input of a member at `place`."""
         return member.places[place] in self.read_by_others(member)
 
     def is_fed(self, place: int) -> bool:
-        """Return True if an input is external: its rows are in a table on Spark."""
+        """Return True if the input at `place` is external: its rows are in a table on Spark."""
         return version_token(place) in self.tables.manifest.tokens
 
     @property

@@ -117,7 +117,10 @@ class SharedState:
             return self.roster.add(fragment)
 
     def is_live(self, member: Member, place: int) -> bool:
-        """Return True if others provide the rows of an input of a member."""
+        """Return True if others provide the rows of the input of a member at `place`.
+
+        A member that is not loaded yet notes such an input in `brought`.
+        """
         with self.lock:
             found = self.roster.is_live(member, place)
             if found and not member.is_loaded:
@@ -383,7 +386,7 @@ class SharedState:
         return read_whole(self.tables, spec), sum(self.tables.manifest.rows(spec.name))
 
     def _read_input(self, place: int, loading: Loading) -> tuple[list[DataFrame], int]:
-        """Return the rows of an input as of the last flush, and their maximum number."""
+        """Return the rows of the input at `place` as of the last flush, and how many at most."""
         if place in self._provided_inputs(loading.member):
             spec = self._rows_of(place)
             if spec is not None:
@@ -433,7 +436,11 @@ class SharedState:
     def _tokens_and_drops(
         self, of: FlushInput, new: Member | None, *, has_changed: bool
     ) -> tuple[dict[str, Any], set[str]]:
-        """Return the tokens of a flush, and the tables that are not needed after it."""
+        """Return the tokens of a flush, and the tables that are not needed after it.
+
+        `new` is the member that is being loaded, or None. Nothing is dropped unless rows
+        have changed.
+        """
         here = [*self.roster.here(), *([] if new is None else [new])]
         plans, gone = {m.name for m in here}, set[str]()
         if has_changed:

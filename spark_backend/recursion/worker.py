@@ -122,7 +122,7 @@ def run_partitions(
 
 
 def _evaluate_partitions(of: RecursionTask, given: _BucketRows) -> set[Row]:
-    """Return the rows of the relation in these partitions."""
+    """Return the rows of the relation in the given partitions."""
     seeds = _existing_rows(given.seeds)
     if not seeds:
         return set()

@@ -181,7 +181,7 @@ class RowColumns:
         return self._kept, to_arrow(self._kept, rows)
 
     def _widen(self, rows: Sequence[Any]) -> None:
-        """Widen the types to include the types of these rows.
+        """Widen the types to include the types of the given rows.
 
         Raises `OffloadError` if rows have no common type, or a row is None.
         """

@@ -101,7 +101,7 @@ class ViewLedger:
         return [name for name, plan in views.items() if plan not in self._before.get(name, [plan])]
 
     def note(self, views: Mapping[str, str]) -> None:
-        """Record that the checkpoint has state of these views."""
+        """Record that the checkpoint has state of the given views."""
         new = {n: p for n, p in views.items() if p not in self._now.get(n, ())}
         for name, plan in new.items():
             self._now.setdefault(name, []).append(plan)

@@ -298,7 +298,7 @@ class StateTables:
         self._holds.drop([s for name in gone for s in before.tables.get(name, ())])
 
     def as_new(self) -> StateTables:
-        """Return a copy of these tables that starts empty; these stay as they are."""
+        """Return a copy of the tables that starts empty; the tables themselves stay unchanged."""
         found = copy(self)
         found.manifest = Manifest(self.manifest.plan, pickled=self.manifest.pickled)
         return found

@@ -422,7 +422,7 @@ class MatchedRows:
     def _partners(
         self, flush: Flush, keys: DataFrame, others: DataFrame | None
     ) -> DataFrame | None:
-        """Return the rows of the other side with these keys, before the flush and as a change.
+        """Return the rows of the other side with the given keys, before the flush and as a change.
 
         Return None if there are none.
         """

@@ -188,7 +188,7 @@ class Side:
 
 
 def make_sides(node: AnyJoin, left: Typed, right: Typed, count: int) -> tuple[Side, Side]:
-    """Return both sides of a join over rows of these types; the left side has `count` bindings.
+    """Return both sides of a join over rows of the given types; the left side has `count` bindings.
 
     Raises
     ------

@@ -152,7 +152,7 @@ class SqliteTable:
         yield self.put, rows[whole:]
 
     def deletions(self, keys: Sequence[Any]) -> Iterator[Runs]:
-        """Yield the statements that delete the rows with these keys."""
+        """Yield the statements that delete the rows with the given keys."""
         whole = len(keys) - len(keys) % TOGETHER
         if whole:
             blocks = [keys[at : at + TOGETHER] for at in range(0, whole, TOGETHER)]

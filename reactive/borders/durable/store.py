@@ -195,7 +195,7 @@ class Store(Protocol):
         ...
 
     def create(self, schema: Schema, rows: Rows = ()) -> None:
-        """Create a table with these rows in one transaction, replacing a table of that name."""
+        """Create a table with the given rows in one transaction, replacing a table of that name."""
         ...
 
     def drop(self, table: str) -> None:

@@ -141,7 +141,7 @@ class ClassShape:
             vars(instance).pop(name, None)
 
     def new(self, record: Any, values: Mapping[str, Any]) -> Any:
-        """Make a snapshot with these values, for the object of a record."""
+        """Make a snapshot with the given values, for the object of a record."""
         row = self._new(record)
         for name, value in values.items():
             if value is MISSING:
@@ -348,7 +348,7 @@ def give_storage(row: Any) -> None:
 
 
 def _copy_model(row: Any, **given: Any) -> Any:
-    """Return a mutable model with these values, which is in no table."""
+    """Return a mutable model with the given values, which is in no table."""
     return _model(row).model_copy(**given)
 
 

@@ -129,7 +129,7 @@ class DurableOutbox:
         return self._position()
 
     def difference(self, rows: Iterable[Pair]) -> ChangedRows:
-        """Return the changes from all staged batches to these rows."""
+        """Return the changes from all staged batches to the given rows."""
         held, pairs, seen = self._load(), list[Pair](), set[str]()
         texts: dict[str, tuple[Any, int]] = {}
         for row, weight in rows:
@@ -521,7 +521,7 @@ class SinkTarget(Protocol):
         ...
 
     def difference(self, rows: Iterable[Pair]) -> ChangedRows:
-        """Return the changes from its contents, staged ones included, to these rows."""
+        """Return the changes from its contents, staged ones included, to the given rows."""
         ...
 
     def stage(self, batch: ChangeBatch) -> None:
@@ -554,7 +554,7 @@ class Outbox(Protocol):
         ...
 
     def difference(self, rows: Iterable[Pair]) -> ChangedRows:
-        """Return the changes to these rows, as `SinkTarget.difference` does."""
+        """Return the changes to the given rows, as `SinkTarget.difference` does."""
         ...
 
     def stage(self, batch: ChangeBatch) -> None:

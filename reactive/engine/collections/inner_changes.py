@@ -368,7 +368,7 @@ def nested_class(roots: int, columns: tuple[str, ...]) -> Any:
 
 
 def nested_row(roots: int, columns: tuple[str, ...], values: Iterable[Any]) -> Any:
-    """Return a row with these columns."""
+    """Return a row with the given columns."""
     return nested_class(roots, columns)(*values)
 
 

@@ -56,7 +56,7 @@ DEAR = {
 
 
 def costs_of(node: Physical) -> Costs:
-    """Return the cost of one changed row of each input."""
+    """Return the cost of one changed row of each input, the dearest of the nodes that it meets."""
     inputs = len(node.inputs())
     match node:
         case Apply(op=op):

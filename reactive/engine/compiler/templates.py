@@ -96,7 +96,7 @@ class QueryShape:
         return tuple([None if p in varying else meaning(v) for p, v in given.values.items()])
 
     def varying(self, given: Shaped) -> set[Place]:
-        """Return the places of the values that do not decide how a query is planned.
+        """Return the places of the values of `given` that do not decide how a query is planned.
 
         Their values were not read, and equal no other constant, nor a value of another
         meaning, as 1 equals 1.0.
@@ -168,7 +168,10 @@ class Templates:
         self._values_wanted = values_wanted
 
     def prepared(self, written: plan.Node, given: Shaped) -> QueryTemplate | None:
-        """Return the plan of a query by a template, possibly a new one; None if there is none."""
+        """Return the plan of a query by a template, possibly a new one; None if there is none.
+
+        `given` is the shape of the query `written`, with its values.
+        """
         shape = SHAPES.find((self._phases, given.shape), lambda _: given.home)
         try:
             known = shape.templates.get(key := shape.key(given), [])
@@ -261,7 +264,10 @@ class Templates:
     def _read(
         self, written: plan.Node, given: Shaped, shape: QueryShape
     ) -> tuple[plan.Node, dict[int, Opaque], dict[Place, SlotValue]]:
-        """Return a query with slots where possible, its callables, and the values of the slots."""
+        """Return a query with slots where possible, its callables, and the values of the slots.
+
+        The shape notes which values were read, and the literals of the plan.
+        """
         while True:
             held = _held(given, shape.varying(given))
             tagged, opaques = with_slots(written, held)

@@ -138,7 +138,7 @@ class Graph:
         deferred: bool = False,
         at: Any = NOWHERE,
     ) -> Node:
-        """Return the node of this signature over these inputs; create and fill it if it is new.
+        """Return the node of this signature over the given inputs; create and fill it if it is new.
 
         `functions` are the callables that its operator calls; `blamed` are those whose results it
         reads first. `at` selects the rows that it reads of an index.
@@ -428,7 +428,7 @@ class Graph:
             source.compiled_step = None
 
     def _schedule(self, sources: tuple[Node, ...]) -> Schedule | Walk:
-        """Create the schedule that steps the readers of these sources in topological order."""
+        """Create the schedule that steps the readers of the given sources in topological order."""
         if len(self._schedules) > MANY_SCHEDULES:
             self._forget_schedules()
         networks = {source: DiscriminationNetwork(source.consumers) for source in sources}
@@ -442,7 +442,7 @@ class Graph:
         return found
 
     def find(self, signature: Hashable, inputs: tuple[Node, ...]) -> Node | None:
-        """Return the node of this signature over these inputs, or None."""
+        """Return the node of this signature over the given inputs, or None."""
         return self._nodes.get((signature, inputs))
 
     def has(self, node: Node) -> bool:

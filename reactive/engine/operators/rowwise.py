@@ -142,7 +142,7 @@ class Tolerate:
         return out
 
     def reset(self, rows: Iterable[Row]) -> None:
-        """Restart with these rows; each of them is shown."""
+        """Restart with the given rows; each of them is shown."""
         held = {self.key(row): (row, row) for row in rows}
         if self._former is None:
             self._undo_keys()

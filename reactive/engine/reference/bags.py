@@ -327,7 +327,7 @@ def sum_pairs(pairs: Iterable[Pair]) -> Bag:
 
 
 def make_bag(weights: Mapping[Row, int]) -> Bag:
-    """Return a bag with these weights, none of them zero; five times as fast as `Counter`."""
+    """Return a bag with the given weights, none of them zero; five times as fast as `Counter`."""
     bag: Bag = _empty(Counter)
     _fill(bag, weights)
     return bag

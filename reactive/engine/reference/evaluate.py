@@ -144,7 +144,7 @@ def _is_combination_misread(
 
 
 def _is_combination_compared(told: Conditions, keys: Sequence[Any], arguments: Row) -> bool:
-    """Return True if rows with these keys are combined."""
+    """Return True if rows with the given keys are combined."""
     if FILTERED in keys:
         return False
     if any(keys[e.side][e.part] != keys[e.other][e.other_part] for e in told.equations):

@@ -407,7 +407,7 @@ class RowCandidates:
         return bag
 
     def first(self, notes: set[Any] | None = None) -> Bag:
-        """Return one of these rows that is present, if any."""
+        """Return one of the given rows that is present, if any."""
         return first_passing(self._candidates(notes), self._tests)
 
     def _candidates(self, notes: set[Any] | None) -> Bag:

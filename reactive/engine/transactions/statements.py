@@ -129,7 +129,7 @@ class Statements:
             raise self._first_refusal(checked, self.store.add, error) from None
 
     def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
-        """Remove rows in one loop, each as `remove` does."""
+        """Remove rows in one loop, each as `remove` does; raise for the first that is refused."""
         checked, _ = self.gate.all_checked(rows, wants_plain=False, is_new=False)
         self._lost_at = self._engine.version
         try:

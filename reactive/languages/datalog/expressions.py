@@ -142,7 +142,7 @@ def call(function: Any, arguments: Sequence[Expr], name: str | None = None) -> E
 
 
 def item(of: Expr, place: int) -> Expr:
-    """Return one of the items of a tuple."""
+    """Return the item of a tuple at `place`."""
     return Item(of, constant(place))
 
 

@@ -58,7 +58,7 @@ TAG = "branch"
 
 @class_maker
 def row_class(name: str, columns: tuple[tuple[str, str], ...]) -> Any:
-    """Return the class of rows with these columns, each with the name of its kind.
+    """Return the class of rows with the given columns, each with the name of its kind.
 
     >>> import pickle
     >>> Path = row_class("path", (("from", "number"), ("to", "number")))

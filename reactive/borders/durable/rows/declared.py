@@ -345,7 +345,7 @@ class StoredKinds:
         return self._kinds is not None
 
     def test_of(self, rows: Sequence[Any]) -> plain_rows.PlainTest | None:
-        """Return the test that all rows made of these values pass; None if that is unknown."""
+        """Return the test that all rows made of the given values pass; None if that is unknown."""
         if self._kinds is None or not rows:
             return None
         kind: Any = type(rows[0])

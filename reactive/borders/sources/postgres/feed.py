@@ -104,7 +104,7 @@ class TableFeed:
         return changes
 
     def row(self, values: Sequence[str | None]) -> Any:
-        """Return the row of these texts, or a `Refused`."""
+        """Return the row of the given texts, or a `Refused`."""
         return self._row(values)
 
     def key(self, row: Any) -> Any:

@@ -426,7 +426,7 @@ def module_text(dsn: str, tables: Sequence[str] = (), *, is_queried: bool = Fals
 
 
 def classes_text(classes: Sequence[RowClass]) -> str:
-    """Return the text of a module with these classes."""
+    """Return the text of a module with the given classes."""
     taken = {each.name for each in classes} | {n for each in classes for n, _ in each.fields}
     types = _TypeNames(taken)
     bodies = [_class_body(each, types) for each in classes]

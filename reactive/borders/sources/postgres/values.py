@@ -179,7 +179,7 @@ NATIVE = frozenset({16, 20, 21, 23, 26, 700, 701, 1700, 18, 19, 25, 1042, 1043})
 
 
 def array_conversion(item: Conversion) -> Conversion:
-    """Return the conversion of arrays of these items."""
+    """Return the conversion of arrays of the given items."""
     python: Any = tuple.__class_getitem__((item.python, ...))
     return Conversion(python, lambda text: parse_array(text, item.call))
 

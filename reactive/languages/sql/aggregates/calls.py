@@ -82,7 +82,10 @@ class AggregateCall:
     """The places of the arguments that were read."""
 
     def value(self, place: int = 0) -> TypedValue:
-        """Return an argument, NULL where FILTER leaves the row out; refuse a missing one."""
+        """Return the argument at `place`, NULL where FILTER leaves the row out.
+
+        Refuse a missing argument.
+        """
         if place >= len(self.arguments):
             raise self.scope.error(self.node, f"{name_of(self.node)} needs one more argument")
         self.taken.add(place)
@@ -95,7 +98,10 @@ class AggregateCall:
         return itself(Conditional(self.test, as_optional(value), NONE), value.type)
 
     def constant(self, place: int) -> Any:
-        """Return the value of an argument, a tuple of a list; refuse one that is not constant."""
+        """Return the value of the argument at `place`, a tuple of a list.
+
+        Refuse an argument that is not constant.
+        """
         self.taken.add(place)
         expr = as_optional(self.scope.value(self.arguments[place]))
         if isinstance(expr, Constant):
@@ -207,7 +213,7 @@ def pair(*values: TypedValue) -> TypedValue:
 
 
 def number(asked: AggregateCall, place: int = 0) -> TypedValue:
-    """Return an argument that is added up; a text is a number where the dialect says so."""
+    """Return the argument at `place` as a number to add up, read from a text if need be."""
     value = asked.value(place)
     if asked.scope.dialect.numeric_booleans:
         return value if is_number(value.type) else mapped(addend, FLOAT, value)

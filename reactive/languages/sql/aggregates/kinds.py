@@ -252,7 +252,7 @@ def _sum_of_value(asked: AggregateCall, of: TypedValue) -> CallFolds:
 
 
 def _if_any(found: tuple[Expr, ...], kind: SqlType) -> TypedValue:
-    """Return the first result; NULL if the second result, a count, is 0."""
+    """Return the first result of `found`; NULL if the second, a count, is 0."""
     return itself(Conditional(found[1], found[0], NONE), kind)
 
 

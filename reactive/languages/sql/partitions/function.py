@@ -82,7 +82,10 @@ def _defaults(default: int | None, order: Order, start: int, stop: int) -> Itera
 
 
 def _near_known(asked: Asked, order: Order, place: int) -> Iterable[Span]:
-    """Return the rows from a row to the one that is `by` values other than NULL away."""
+    """Return the rows from the one at `place` to the one `by` values other than NULL away.
+
+    Return () if `by` is 0.
+    """
     by, _ = asked.more
     if not by:
         return ()
@@ -133,7 +136,7 @@ def _with_known_beside(asked: Asked, order: Order, start: int, stop: int) -> tup
 
 
 def _in_frame(asked: Asked, order: Order, place: int) -> Iterable[Span]:
-    """Return the rows in whose frames a row is."""
+    """Return the rows in whose frames the row at `place` is."""
     return (order.seeing(asked.frame, place),)
 
 
@@ -158,7 +161,10 @@ def _seeing_nth(asked: Asked, order: Order, place: int) -> Iterable[Span]:
 
 
 def _cut_off(frame: Frame, wanted: int, order: Order, place: int) -> Span:
-    """Return the rows whose frames an end of the partition cuts, if a row is near it."""
+    """Return the rows whose frames an end of the partition cuts.
+
+    Return an empty span if the row at `place` is not near that end.
+    """
     side, offset = frame.end if wanted < 0 else frame.start
     size = order.entries.size
     if wanted < 0:
@@ -258,7 +264,7 @@ def _slid(
 
 
 def _sees_the_same(order: Order, frame: Frame, place: int) -> bool:
-    """Return True if a row has the keys of the one before it, and so the same frame."""
+    """Return True if the row at `place` has the keys of the one before, and so its frame."""
     rows = order.entries
     return frame.kind != "rows" and rows.row(place)[2] == rows.row(place - 1)[2]
 

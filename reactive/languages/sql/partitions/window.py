@@ -86,7 +86,10 @@ def _from_peers(order: Order, place: int) -> Iterable[Span]:
 
 
 def _behind_only(order: Order, place: int) -> Iterable[Span]:
-    """Return the rows whose group number changes: with the first or last row of a group."""
+    """Return the rows whose group number changes with the row at `place`; () if none does.
+
+    Some do if that row is the only one of its group.
+    """
     behind = order.behind(place)
     return ((behind, order.entries.size),) if behind - order.first(place) == 1 else ()
 
@@ -96,7 +99,7 @@ def _all_if_resized(order: Order, before: int, told: Told) -> Iterable[Span]:
 
 
 def _stale(count: int, order: Order, before: int, told: Told) -> Iterator[Span]:
-    """Yield the spans at both ends of each part whose number is no longer right."""
+    """Yield the spans at both ends of each of `count` parts whose number is no longer right."""
     for start, stop, number in _parts_of(count, order.entries.size):
         first, last = start, stop
         while first < stop and told(first) != number:
@@ -156,7 +159,10 @@ def _shares(order: Order, start: int, stop: int, told: Told) -> Iterator[float]:
 
 
 def _parts_of(count: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the places and number of each part; the first parts may be larger by one."""
+    """Yield the first place, the end and the number of each of `count` parts of `size` rows.
+
+    The first parts may be larger by one. Empty parts are left out.
+    """
     small, larger = divmod(size, count)
     start = 0
     for number in range(1, min(count, size) + 1):

@@ -115,7 +115,7 @@ def exchanged(array: Array, old: Any, new: Any) -> Array:
 
 
 def shortened(array: Array, count: int) -> Array:
-    """Return an array without its last elements (TRIM_ARRAY); raise if there are not so many."""
+    """Return an array without its last `count` elements (TRIM_ARRAY); raise if it has fewer."""
     if not 0 <= count <= len(array):
         raise ValueError("number of elements to trim must be between 0 and the length")
     return array[: len(array) - count]

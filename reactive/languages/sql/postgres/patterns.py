@@ -173,7 +173,7 @@ def groups(text: str, pattern: str, options: str = "") -> tuple[str | None, ...]
 
 
 def replaced(text: str, pattern: str, new: str, options: str = "") -> str:
-    """Replace the first match, or all with `g` (REGEXP_REPLACE)."""
+    """Replace the first match of a pattern by `new`, or all with `g` (REGEXP_REPLACE)."""
     made = _expression(pattern, options.replace("g", "")).finder(text)
     parts, end = [], 0
     for found in _matches(made, text):

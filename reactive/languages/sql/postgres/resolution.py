@@ -220,7 +220,7 @@ def choose(symbol: str, given: tuple[str, ...]) -> Signature:
 
 
 def _alike_types(given: Signature) -> Signature:
-    """Return the types with unknown ones replaced by the first known type, if there is one."""
+    """Return the types `given` with unknown ones replaced by the first known type, if any."""
     known = [name for name in given if name != UNKNOWN]
     return (known[0],) * len(given) if len(known) < len(given) and known else given
 
@@ -279,7 +279,7 @@ def _best(fitting: list[Signature], scores: list[int]) -> list[Signature]:
 
 
 def _exact_types(signature: Signature, given: Sequence[str]) -> int:
-    """Return the number of arguments whose type is exactly the parameter's."""
+    """Return the number of arguments of types `given` whose type is exactly the parameter's."""
     return sum(of == to for of, to in zip(given, signature, strict=True))
 
 
@@ -296,7 +296,11 @@ def _category(name: str) -> str:
 
 
 def _of_categories(fitting: list[Signature], given: Sequence[str]) -> list[Signature]:
-    """Keep the operators whose types at the places of unknown operands are of one category."""
+    """Keep the operators whose types at the places of unknown operands are of one category.
+
+    `given` are the operand types. Return `fitting` unchanged if there is no such category, or
+    if it keeps none.
+    """
     wanted: dict[int, tuple[str, bool]] = {}
     for place in (place for place, name in enumerate(given) if name == UNKNOWN):
         names = [each[place] for each in fitting]
@@ -380,7 +384,7 @@ def against_elements(
 
 
 def _choose_for(symbol: str, node: Any, names: Signature, scope: Scope) -> Signature:
-    """Return the types that an operator takes for these arguments; refuse none or several."""
+    """Return the types that an operator takes for the given arguments; refuse none or several."""
     try:
         return choose(symbol, names)
     except NoOperator as error:

@@ -23,7 +23,10 @@ def part(text: Any, start: int, length: int | None = None) -> Any:
 
 
 def overlaid(text: str, new: str, start: int, length: int | None = None) -> str:
-    """Replace a part of a text (OVERLAY); raise if it starts before the text."""
+    """Replace `length` letters of a text by `new`, from `start` on (OVERLAY).
+
+    Raise if they start before the text. Without a `length` it is that of `new`.
+    """
     count = len(new) if length is None else length
     if start <= 0:
         raise ValueError("negative substring length not allowed")
@@ -58,7 +61,10 @@ def trimmed_right(text: str, letters: str = " ") -> str:
 
 
 def split_part(text: str, delimiter: str, place: int) -> str:
-    """Return a part between delimiters (SPLIT_PART), empty beyond the last; part 0 raises."""
+    """Return the part at `place` between delimiters (SPLIT_PART).
+
+    A negative place counts from the end; '' for a place without a part; 0 raises.
+    """
     if not place:
         raise ValueError("field position must not be zero")
     found = text.split(delimiter) if delimiter and text else [text]
@@ -132,7 +138,7 @@ def translated(text: str, old: str, new: str) -> str:
 
 
 def replaced(text: str, old: str, new: str) -> str:
-    """Replace each occurrence of a text (REPLACE)."""
+    """Replace each occurrence of `old` in a text by `new` (REPLACE); none if `old` is empty."""
     return text.replace(old, new) if old else text
 
 

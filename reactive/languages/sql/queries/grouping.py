@@ -184,7 +184,10 @@ def _other_sets(group: exp.Expr) -> list[exp.Expr]:
 
 
 def _sets(node: Any, place: Callable[[exp.Expr], int]) -> list[frozenset[int]]:
-    """Return the sets of keys that one part of GROUP BY stands for."""
+    """Return the sets of keys that one part of GROUP BY stands for.
+
+    `place` returns the position of a key.
+    """
     match node:
         case exp.Rollup():
             parts = [_plain(each, place) for each in node.expressions]
@@ -203,7 +206,7 @@ def _sets(node: Any, place: Callable[[exp.Expr], int]) -> list[frozenset[int]]:
 
 
 def _plain(node: Any, place: Callable[[exp.Expr], int]) -> frozenset[int]:
-    """Return the set of the keys of a tuple or of one node, by their places."""
+    """Return the positions of the keys of a tuple or of one node, by `place`."""
     if isinstance(node, exp.Tuple):
         return frozenset(place(each) for each in node.expressions)
     return frozenset({place(node.this if isinstance(node, exp.Paren) else node)})

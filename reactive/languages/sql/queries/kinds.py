@@ -265,7 +265,7 @@ def _of_columns(
 
 
 def _names(node: Any, count: int, around: Scope) -> list[str]:
-    """Return the dialect's names of columns without names: `col0`, or `column1`, and so on."""
+    """Return the dialect's names of `count` unnamed columns: `col0`, or `column1`, and so on."""
     first, start = {"sqlite": ("column", 1), "postgres": ("column", 1)}.get(
         around.dialect.name, ("col", 0)
     )
@@ -385,7 +385,10 @@ def _inside_itself(node: exp.Expr, around: Scope) -> StratificationError:
 
 
 def _all_rounds(step: _RecursionStep, begin: plan.Node, around: Scope) -> AnyRelation:
-    """Return the rows of all rounds, with their weights."""
+    """Return the rows of all rounds, with their weights.
+
+    The first round is `begin`.
+    """
     start: AnyRelation = Relation(around.environment.engine, begin)
 
     def again(last: AnyRelation, found: AnyRelation) -> tuple[AnyRelation, AnyRelation]:

@@ -348,7 +348,7 @@ def _utc(value: dt.datetime) -> dt.datetime:
 def of_parts(
     year: int, month: int, day: int, hour: int, minute: int, second: Any, other: str, zone: str
 ) -> dt.datetime:
-    """Return MAKE_TIMESTAMPTZ: the instant with these parts as local time of `other`."""
+    """Return MAKE_TIMESTAMPTZ: the instant with the given parts as local time of `other`."""
     local = times.timestamp_of_parts(year, month, day, hour, minute, second)
     return in_session(local, other, zone)
 

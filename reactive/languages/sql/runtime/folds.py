@@ -40,7 +40,7 @@ def variance(count: int, total: Any, squares: Any, less: int) -> float | None:
 
 
 def deviation(count: int, total: Any, squares: Any, less: int) -> float | None:
-    """Return the root of the variance; None if there is none."""
+    """Return the root of the variance of `count` values; None if there is no variance."""
     found = variance(count, total, squares, less)
     return None if found is None else math.sqrt(max(found, 0.0)) if found == found else found
 

@@ -223,17 +223,17 @@ def place_of(text: str, wanted: str) -> int:
 
 
 def trimmed(text: str, letters: str = " ") -> str:
-    """Remove these letters from both ends."""
+    """Remove the given letters from both ends."""
     return text.strip(letters) if letters else text
 
 
 def trimmed_left(text: str, letters: str = " ") -> str:
-    """Remove these letters from the beginning."""
+    """Remove the given letters from the beginning."""
     return text.lstrip(letters) if letters else text
 
 
 def trimmed_right(text: str, letters: str = " ") -> str:
-    """Remove these letters from the end."""
+    """Remove the given letters from the end."""
     return text.rstrip(letters) if letters else text
 
 

@@ -409,19 +409,19 @@ def place(value: Any, wanted: Any) -> int:
 
 
 def trimmed(value: Any, letters: Any = " ") -> str:
-    """Remove these letters from both ends."""
+    """Remove the given letters from both ends."""
     text, cut = characters(value), characters(letters)
     return text.strip(cut) if cut else text
 
 
 def trimmed_left(value: Any, letters: Any = " ") -> str:
-    """Remove these letters from the beginning."""
+    """Remove the given letters from the beginning."""
     text, cut = characters(value), characters(letters)
     return text.lstrip(cut) if cut else text
 
 
 def trimmed_right(value: Any, letters: Any = " ") -> str:
-    """Remove these letters from the end."""
+    """Remove the given letters from the end."""
     text, cut = characters(value), characters(letters)
     return text.rstrip(cut) if cut else text
 

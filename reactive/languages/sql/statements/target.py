@@ -97,7 +97,7 @@ class ChangedTable:
         return [n for n, (column, v) in enumerate(pairs) if v is None and not column.nullable]
 
     def made(self, values: Sequence[Any]) -> Any:
-        """Return the row with these values; raise for a NULL, class or length not allowed."""
+        """Return the row with the given values; raise for a NULL, class or length not allowed."""
         for column, value in zip(self.schema.columns, values, strict=True):
             if value is None and not column.nullable:
                 raise TableError(

@@ -308,7 +308,7 @@ class Scope:
         return self._alias(node.name) if found is None and is_bare(node) else found
 
     def of_sources(self, node: Any) -> TypedValue | None:
-        """Return a column of these sources, or a field of one (`home.city`); else None."""
+        """Return a column of the given sources, or a field of one (`home.city`); else None."""
         found = self.column_of_sources(node)
         return self.field_of_sources(node) if found is None else found
 
@@ -338,7 +338,7 @@ class Scope:
         return found
 
     def column_of_sources(self, node: Any) -> TypedValue | None:
-        """Return a column of these sources; None if there is none. Refuse an ambiguous name."""
+        """Return a column of the given sources; None if there is none. Refuse an ambiguous name."""
         name, table = node.name, node.table
         if strange_schema(node) is not None:
             return None
