@@ -114,7 +114,7 @@ class _MergedModules(NamedTuple):
 
 @lru_cache(1)
 def _read_merged_names() -> _MergedModules:
-    """Read `merged_names.txt`, from a zip file, too."""
+    """Read `merged_names.txt`, also from a zip file."""
     loader: Any = globals()["__loader__"]
     text = loader.get_data(join(dirname(__file__), "merged_names.txt")).decode()
     targets, largest, parts = dict[str, str](), dict[str, str](), dict[tuple[str, str], str]()

@@ -697,7 +697,7 @@ class Database(Uncopyable, Closeable):
         start: bool = True,
         on_stop: Callable[[ingestions.Ingestion[T]], object] | None = None,
     ) -> watched_tables.WatchedTable[T]:
-        """Create a table of the rows in the files that match a pattern, and follow these files.
+        """Create a table of the rows in the files that match a pattern, and follow the files.
 
         When `watch` returns, the table has the rows of the present files; a large load takes
         several commits and shows a progress bar on a terminal. From then on each round of changes

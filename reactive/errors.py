@@ -59,7 +59,7 @@ class TransactionError(ReactiveError, RuntimeError):
 
 
 class ConflictError(TransactionError):
-    """Another commit touched a row, or key, that this transaction touches too.
+    """Another commit touched a row, or key, that this transaction also touches.
 
     The later of the two is rolled back, and may be repeated (`db.transaction(retry=3)`).
     """

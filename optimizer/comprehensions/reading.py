@@ -331,7 +331,7 @@ class QueryReader:
         return replace(rows, node=node, row=row, scope=scope, arguments=(), order=None)
 
     def of_outside(self, rows: Rows) -> Rows:
-        """Return the rows of a whole query, which may be in another one and read its rows."""
+        """Return the rows of a whole query; inside another query, it may read the rows of that."""
         by = () if rows.order is None else rows.order.exprs
         standing = standing_of(rows) if rows.order is None else None
         stands = () if standing is None else tuple(key for key, _, _ in standing.keys)

@@ -543,7 +543,7 @@ def with_none(kind: Kind) -> str:
 
 
 def _is_value_of_class(value: Any, python: type) -> bool:
-    """Return True if a value is of a class: integers are floats too, datetimes are no dates."""
+    """Return True if a value is of a class: integers count as floats, datetimes not as dates."""
     if python is NoneType:
         return value is None
     if python is dt.date and isinstance(value, dt.datetime):

@@ -171,7 +171,8 @@ def _nodes_of_rounds(body: plan.Node, level: int) -> Iterator[plan.Node]:
 def _forbidden(node: plan.Node) -> Iterator[tuple[plan.Node, Step]]:
     """Iterate over the inputs of a node that recursion may not pass through.
 
-    Each has the step and the barrier of the error message. An aggregate per left row has none.
+    Each input comes with the text of the step and the barrier, for the error message. An aggregate
+    per left row has no such input.
     """
     if isinstance(node, plan.Aggregate) and by_left_row(node) is not None:
         return

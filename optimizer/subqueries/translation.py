@@ -465,7 +465,7 @@ def _of_others(all_: Translation, node: plan.Node, x: KeyedRows) -> KeyedRows:
 
 
 def _of_two(all_: Translation, node: plan.Node, left: KeyedRows, right: KeyedRows) -> KeyedRows:
-    """Join two sides of the value, whose keys and values must be equal."""
+    """Join two sides of the value; the value must be equal, besides the keys of the match."""
     match, row = match_of_node(node), Item(Parameter(1), ONE)
     own = None if match.left_key is None else all_.callable(match.left_key, left)
     other = _of_right(match.right_key)

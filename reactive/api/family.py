@@ -300,7 +300,7 @@ class Query(Written, Relation[*Ts]):
 
 @boundary
 class GroupedQuery(Written, GroupedRelation[K, *Ts]):
-    """A query that returns a dictionary, as its view is a mapping.
+    """A query that returns a dictionary; its view is also a mapping.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -314,7 +314,7 @@ class GroupedQuery(Written, GroupedRelation[K, *Ts]):
 
 @boundary
 class OrderedQuery(Written, OrderedRelation[*Ts]):
-    """A query that returns a sorted list, as its view is a sequence.
+    """A query that returns a sorted list; its view is also a sequence.
 
     >>> from reactive import Database
     >>> db = Database()

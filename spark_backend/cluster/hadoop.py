@@ -116,7 +116,7 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]
             raise refused(f"{self._uri(source)} cannot be renamed to {self._uri(target)}")
 
     def replace(self, source: str, target: str) -> None:
-        """Rename a file, over an existing one, too."""
+        """Rename a file, also over an existing file."""
         spark = self._session.spark
         hadoop = spark._jvm.org.apache.hadoop.fs
         rename = getattr(hadoop, "Options$Rename")

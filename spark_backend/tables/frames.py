@@ -336,7 +336,7 @@ class Frames:
         return as_rows(self._source_frame(), self.kept, self.name)
 
     def _union(self, paths: list[str], *, whole: bool) -> DataFrame:
-        """Return the changes in folders, and with `whole` the initial rows, too."""
+        """Return the changes in folders, and with `whole` also the initial rows."""
         if not whole:
             return self.read(paths)
         return self._initial_rows().unionByName(self.read(paths)) if paths else self._initial_rows()

@@ -399,7 +399,7 @@ def state_changes(view: str, generation: int, packed: Mapping[str, bytes]) -> It
 
 
 def finish_generation(store: Store, view: str, header: Header) -> None:
-    """Make a generation the state of a view, and drop the other one."""
+    """Make a generation the state of a view, and drop the other generation."""
     store.create(_state_schema(state_table_name(view), view), [([(0, header.text())], 1)])
     store.drop(state_table_name(view, 1 - header.generation))
 

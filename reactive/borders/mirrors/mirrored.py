@@ -218,7 +218,7 @@ Names = tuple[tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The path of a relationship from a class to another one.
+    """The path of a relationship from one class to another.
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ class Objects:
             undo()
 
     def assigned_with(self, changes: Iterable[tuple[Any, Sequence[Pair]]]) -> list[Any]:
-        """Return the assignments that led to changes of tables, so that they can be undone too.
+        """Return the assignments that led to changes of tables, so that they can also be undone.
 
         The stores forget them: a second call returns none.
         """

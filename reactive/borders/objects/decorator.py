@@ -293,7 +293,7 @@ def _is_strict(record: ObjectRecord) -> bool:
 
 
 def _check_declared(record: ObjectRecord, name: str, value: Any) -> None:
-    """Refuse None in an attribute that is not optional; if strict, values of other classes too."""
+    """Refuse None in an attribute that is not optional; if strict, also values of other classes."""
     kind, strict = record.shape.kind, _is_strict(record)
     why = row_check(kind, kind, strict=strict).refusal_of(name, value)
     if why is not None:

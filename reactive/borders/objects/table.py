@@ -137,7 +137,7 @@ class ObjectTable(Table[T, K]):
         )
 
     def replace_all(self, rows: Iterable[T]) -> None:
-        """Make these the objects of the table; only the difference is a change."""
+        """Make the given objects those of the table; only the difference is a change."""
         self._write(lambda rows: self._do.replace_all([*map(self._any_row, rows)]), list(rows))
 
     def replace_where(self, predicate: Callable[[T], object], rows: Iterable[T]) -> None:

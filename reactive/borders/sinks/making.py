@@ -278,7 +278,7 @@ def _check_single(engine: Engine, name: str) -> None:
 
 
 def _sink(view: Any, name: str, target: SinkTarget, interval: float | None, is_each: bool) -> Sink:
-    """Create the sink of a view. Raises `PlanError` if another one has its name.
+    """Create the sink of a view. Raises `PlanError` if another sink has its name.
 
     interval: the seconds between two writes; None for none. is_each: True to write after each
     commit.

@@ -146,7 +146,7 @@ class Rereading:
             self._confirms.update(dict.fromkeys(tables, time.monotonic() + CONFIRMS))
 
     def again(self, tables: Sequence[Any]) -> None:
-        """Read these tables again, or all if none are given.
+        """Read some tables again, or all if none are given.
 
         Tables of a read-only file are moved together, first.
         """
@@ -158,7 +158,7 @@ class Rereading:
         self.reread(found)
 
     def reread(self, tables: Iterable[Any]) -> None:
-        """Read these tables again, in one commit.
+        """Read the given tables again, in one commit.
 
         Raises
         ------

@@ -328,7 +328,7 @@ class DecimalSum:
         return DecimalSum(self.number, self.decimals, self.integers + integers)
 
     def plus_sum(self, more: int | DecimalSum, times: int) -> int | DecimalSum:
-        """Return this sum plus `times` times another one; an integer if no decimal is left."""
+        """Return this sum plus `times` times another; an integer if no decimal is left."""
         if isinstance(more, int):
             return self.plus_integers(more * times)
         number = PLUS_TIMES(more.number, times, self.number)
@@ -401,7 +401,7 @@ def add_value(total: RunningSum, value: Any, weight: int) -> RunningSum:
 
 
 def add_sums(total: RunningSum, more: RunningSum, times: int = 1) -> RunningSum:
-    """Return a sum plus `times` times another one."""
+    """Return a sum plus `times` times another sum."""
     if total.__class__ is int and more.__class__ is int:
         return total + more * times
     if total.__class__ is DecimalSum and more.__class__ in _WITH_DECIMALS:

@@ -130,7 +130,7 @@ def _with_nulls(call: Key, null: tuple[int]) -> Key:
 
 
 def _reversed_with_nulls(call: Key, null: tuple[int]) -> Key:
-    """Return the key in reverse order, with a replacement of None that is reversed too."""
+    """Return the key in reverse order, with a replacement of None that is also reversed."""
     other = HIGH if null is LOW else LOW
 
     def part(row: Row) -> Any:
@@ -141,7 +141,7 @@ def _reversed_with_nulls(call: Key, null: tuple[int]) -> Key:
 
 
 def _place_none(value: Any, null: tuple[int]) -> tuple[Any, ...]:
-    """Return a value that compares with the replacement of None, in tuples too."""
+    """Return a value that compares with the replacement of None, also inside tuples."""
     if value is None:
         return null
     if isinstance(value, tuple):

@@ -269,7 +269,7 @@ class BelowBefore:
         return key in self._now if found is None else found is not NOTHING
 
     def meets(self, other: Below | BelowBefore) -> Set[Any]:
-        """Return the keys that another dictionary has too."""
+        """Return the keys that another dictionary also has."""
         found = {*common_keys(self._now, other)}
         for key, rows in self._had.items():
             if rows is NOTHING:

@@ -178,7 +178,7 @@ class BoundMatching:
         self._last, self._family, self._entered = {}, self._was, ()
 
     def commit(self) -> None:
-        """Drop the undo state; if pairs are tested from this step on, drop the bounds too."""
+        """Drop the undo state; if pairs are tested from this step on, also the bounds."""
         self._last, self._was, self._entered = {}, self._family, ()
         if self._fell:
             self._fell = False
@@ -259,7 +259,7 @@ class BoundMatching:
         return bounds
 
     def _is_beyond(self, value: Any, bound: Any) -> bool:
-        """Return True if a value is a better bound than another one."""
+        """Return True if a value is a better bound than another value."""
         return bool(value > bound) if self._is_upper else bool(value < bound)
 
     def _outermost(self, key: Key) -> Any:

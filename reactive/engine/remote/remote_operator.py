@@ -485,7 +485,7 @@ class FindingSome(Protocol):
     """A `Remote` that looks up several keys together."""
 
     def some(self, keys: Collection[Any]) -> Pairs:
-        """Return the output rows derived from rows with one of the keys; possibly others, too."""
+        """Return the output rows derived from rows with one of the keys, and possibly others."""
         ...
 
 

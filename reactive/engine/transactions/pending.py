@@ -85,7 +85,7 @@ class Pending(list["Change"]):
     _lost: dict[Base, _RemovedRows] | None
 
     def has(self, changes: Sequence[Pair]) -> bool:
-        """Return True if these are the changes of the last statement."""
+        """Return True if `changes` are those of the last statement."""
         return bool(self) and self[-1][1] is changes
 
     def intern_rows(self, table: Base, rows: Sequence[Row]) -> list[Row]:

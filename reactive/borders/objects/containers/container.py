@@ -274,7 +274,7 @@ def _undo_keeping(undo: Undo, before: Any) -> None:
 
 
 def _is_inside(value: Container, owner: Any) -> bool:
-    """Return True if a container is, or is in, another one."""
+    """Return True if a container is, or is in, another container."""
     if owner is value:
         return True
     if not isinstance(owner, Container):

@@ -192,7 +192,7 @@ class TrackedDict(dict[Any, Any], Container):
         return partial(self._put_before, behind, key, value)
 
     def _put_before(self, behind: Any, key: Any, value: Any) -> None:
-        """Insert a key before another one, to undo its deletion."""
+        """Insert a key before another key, to undo its deletion."""
         items = {}
         for each, other in self.items():
             if each is behind or each == behind:

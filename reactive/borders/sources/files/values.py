@@ -173,7 +173,7 @@ def _as_decimal(value: Any) -> Decimal:
 
 
 def _from_text_reader(kind: Any) -> Made:
-    """Return the maker of values that are written as text; it accepts such values, too."""
+    """Return the maker of values that are written as text; it also accepts converted values."""
     read: Any = reader_of(kind)
 
     def make_value(value: Any) -> Any:

@@ -292,7 +292,7 @@ class FilteredKeys:
 
     @property
     def emits_filtered(self) -> bool:
-        """True if filtered rows are emitted too."""
+        """True if filtered rows are also emitted."""
         return self._keys.emits_filtered
 
     @emits_filtered.setter

@@ -84,7 +84,7 @@ def _micros(fraction: str | None) -> int:
 
 
 def day(text: str) -> dt.date:
-    """Read a date; the time of a timestamp is left out, 24:00 too."""
+    """Read a date; the time of a timestamp is left out, also 24:00."""
     return moment(re.sub(r"([ T])24:00(:00)?$", r"\g<1>00:00", text.strip())).date()
 
 

@@ -238,7 +238,7 @@ def _nth(text: str, pattern: str, start: int, number: int) -> re.Match[str] | No
 
 
 def _matches(made: re.Pattern[str], text: str, start: int = 0) -> Iterator[re.Match[str]]:
-    """Yield the longest matches that do not overlap; raise where these cannot be found."""
+    """Yield the longest matches that do not overlap; raise where they cannot be found."""
     if not _has_alternatives(made.pattern):
         yield from made.finditer(text, start)
         return

@@ -280,7 +280,7 @@ def earlier(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
 
 
 def between(value: dt.datetime, other: dt.datetime) -> dt.timedelta:
-    """Return how much later an instant is than another one."""
+    """Return how much later an instant is than another instant."""
     if value.tzinfo is None or other.tzinfo is None:
         return value - other  # of one without a zone, and one with, Python refuses it
     return _utc(value) - _utc(other)

@@ -339,7 +339,7 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
 
 
 def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int) -> Maker:
-    """Return the maker of a function that is called with NULL, too, and may give NULL."""
+    """Return the maker of a function that is also called with NULL, and may give NULL."""
 
     def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, most)

@@ -132,7 +132,7 @@ def _has_distances(window: Any) -> bool:
 def _reduce_partitions(
     source: plan.Node, scope: Scope, together: Sequence[PartitionedWindow]
 ) -> tuple[plan.Node, list[TypedValue]]:
-    """Append windows of one partition and order to the rows; return their values, too."""
+    """Append windows of one partition and order to the rows; also return their values."""
     arguments: list[Expr] = []
     made = [_function(each, scope, arguments) for each in together]
     first, count = together[0], scope.bindings
