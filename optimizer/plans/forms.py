@@ -458,8 +458,10 @@ def _constants_of_result(body: Expr, of: Constants) -> Constants:
 
 
 def _constants_of_reads(made: Iterable[tuple[Expr, Expr]], of: Constants) -> Constants:
-    """Return the constants among pairs of an expression, and a read of the row that returns its
-    value."""
+    """Return, by a read of the row, each constant among pairs of an expression and such a read.
+
+    `of` has the constants known so far; only values of plain classes are returned.
+    """
     found = {
         way: value
         for part, way in made

@@ -86,7 +86,10 @@ class ClashChecks:
         return [rows for rows, _, _ in found]
 
     def extended(self, node: plan.Extend) -> plan.Node:
-        """Check rows that keep not all of the bindings that they had."""
+        """Check the input of an extend that does not keep all its bindings.
+
+        Any other extend, and groups, are unchanged.
+        """
         if not self._checks or {*node.keep} >= {*range(bindings(node.input))} or find_groups(node):
             return node
         kept, columns = map(Parameter, node.keep), [as_lifted(each) for each in node.columns]
@@ -99,7 +102,10 @@ class ClashChecks:
         return with_fields(node, input=rows)
 
     def of_both(self, node: Any) -> plan.Node:
-        """Check a union, difference or intersection; a select has the rows of its input."""
+        """Check a union, difference or intersection; without checks, it is unchanged.
+
+        Of a select among its inputs, the rows of the select's input are checked.
+        """
         if not self._checks:
             return node  # type: ignore[no-any-return]
         sides = [

@@ -57,12 +57,12 @@ class PolicyQuery:
             self._with_checks = self._guard(checks=True)
 
     def planned(self, made: plan.Node, part: Part) -> plan.Node:
-        """Return a plan that is `part` of the query, and note that."""
+        """Mark a plan as the part `part` of the query; return `made` itself."""
         made.known[PLANNED] = self, part
         return made
 
     def current(self, made: plan.Node, part: Part) -> plan.Node:
-        """Return the current plan for a first plan."""
+        """Return the current plan for a first plan: `made` itself while there are no checks."""
         if self._with_checks is None:
             return made
         if part not in self._parts:

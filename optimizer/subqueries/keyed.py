@@ -271,7 +271,10 @@ def is_lost(order: plan.OrderBy) -> bool:
 
 
 def in_no_order(order: plan.OrderBy) -> plan.Node:
-    """Return the rows of an order, as a bag; a window keeps its order, which chooses the rows."""
+    """Return the rows of an order, as a bag.
+
+    A window is unchanged: its order chooses the rows.
+    """
     if order.limit is not None or order.offset:
         return order
     source, count = rows_of_order(order)

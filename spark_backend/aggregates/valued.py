@@ -578,7 +578,7 @@ def _call_type(function: Opaque, *values: Value) -> Typed:
 
 
 def _widen_integer_range(of: Typed) -> Typed:
-    """Return the type with the widest integers that columns store."""
+    """Return the type with the widest integers that columns store; other types unchanged."""
     if isinstance(of, Record):
         return replace(of, fields=tuple(map(_widen_integer_range, of.fields)))
     if isinstance(of, Plain) and of.kind is int:

@@ -357,7 +357,10 @@ def _empty_listing(listing: Listing) -> Listing:
 
 
 def _canonical_value(value: Any) -> Any:
-    """Return a value with the same text as all equal values."""
+    """Return a value with the same text as all equal values: 0.0 for -0.0, tuples for lists.
+
+    The values of a struct become a tuple.
+    """
     if isinstance(value, float):
         return value or 0.0
     if isinstance(value, dict):

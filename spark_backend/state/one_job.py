@@ -528,7 +528,7 @@ def file_schema(spec: TableSpec) -> pa.Schema:
 
 
 def _nullable_type(of: pa.DataType) -> pa.DataType:
-    """Return the type with nullable parts."""
+    """Return the type with nullable parts; a type without parts is unchanged."""
     if pa.types.is_struct(of):
         return pa.struct([pa.field(part.name, _nullable_type(part.type)) for part in of])
     if pa.types.is_list(of):

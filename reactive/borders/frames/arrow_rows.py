@@ -84,7 +84,7 @@ def is_as_it_is(annotation: Any) -> bool:
 
 
 def _uuid(value: Any) -> Any:
-    """Return a UUID, also from its 16 bytes or its text."""
+    """Return a UUID, also from its 16 bytes or its text; None for None."""
     if value is None or isinstance(value, UUID):
         return value
     return UUID(bytes=value) if isinstance(value, bytes) else UUID(value)

@@ -147,7 +147,7 @@ def _equal_in_arrays(left: Any, right: Any) -> Any:
 
 
 def _storage_column(column: Any) -> Any:
-    """Return a column in its storage type: UUIDs as their bytes."""
+    """Return a column in its storage type: UUIDs as bytes. Plain columns stay as they are."""
     if not isinstance(column.type, pa.BaseExtensionType):
         return column
     storage = column.type.storage_type

@@ -433,7 +433,10 @@ def _engine_for(session: Session, kind: MirrorKind) -> Engine | Connection:
 
 
 def _root(engine: Engine) -> Engine:
-    """Return the original of an engine with other options: both use the same connections."""
+    """Return the original of an engine with other options, else the engine itself.
+
+    Both use the same connections.
+    """
     while (proxied := getattr(engine, "_proxied", None)) is not None:
         engine = proxied
     return engine

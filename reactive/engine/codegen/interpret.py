@@ -31,7 +31,7 @@ Read = Callable[[Row], Any]
 
 
 def only_binding(row: Row) -> Row:
-    """Return the row: it is its only binding."""
+    """Return the row itself, which is its only binding."""
     return row
 
 

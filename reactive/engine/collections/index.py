@@ -145,7 +145,7 @@ def match_key(key: Key) -> Key:
 
 
 def itself(row: Row) -> Row:
-    """Return the row: the handle of rows that are not interned."""
+    """Return the row itself, the handle of rows that are not interned."""
     return row
 
 

@@ -341,7 +341,11 @@ class Reachability:
         return self._not_met(members, doubted)
 
     def _not_led_to(self, members: Collection[int], doubted: Bits) -> Bits:
-        """Return the doubted nodes that no arc out of the members leads to; tests each such arc."""
+        """Return the doubted nodes that no arc out of the members leads to.
+
+        Each such arc is tested; a node that one leads to, and all that it reaches, are no
+        longer doubted.
+        """
         after, reach = self.after, self.reach
         for node in members:
             for other in after.get(node, NONE):

@@ -251,7 +251,10 @@ def take_value(value: Any, owner: Container) -> Any:
 
 
 def freeze_part(value: Any, owner: Container, leaf: Leaf) -> Any:
-    """Return the form of a contained value in a snapshot."""
+    """Return the form of a contained value in a snapshot.
+
+    A plain value stays, a container is frozen, and `leaf` converts any other value.
+    """
     if value.__class__ in EXACT:
         return value
     if isinstance(value, Container):

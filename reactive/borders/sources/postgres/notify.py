@@ -457,7 +457,10 @@ class UnseenRows:
         self._counts = Counter(dict(feed.table.zset().items())) if not feed.is_keyed else Counter()
 
     def new(self, rows: list[Any]) -> list[Any]:
-        """Return the rows that the table does not hold, and mark the others as seen."""
+        """Return the rows that the table does not hold, and mark the others as seen.
+
+        All rows are returned once each row of the table was seen.
+        """
         if self._by_key:
             key, take = self._feed.key, self._by_key.pop
             return [row for row in rows if not _is_equal_row(take(key(row), None), row)]

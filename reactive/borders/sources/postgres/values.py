@@ -53,7 +53,7 @@ def frozen_json(text: str) -> Any:
 
 
 def _freeze_lists(value: Any) -> Any:
-    """Replace the lists in a parsed value by tuples."""
+    """Replace the lists in a parsed value by tuples; those in an object in place."""
     if isinstance(value, list):
         return tuple(map(_freeze_lists, value))
     if isinstance(value, FrozenObject):
