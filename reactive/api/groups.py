@@ -197,7 +197,7 @@ class PerGroup(Generic[K, *Ts]):
     def first(self, by: Any = None, *, nulls: Nulls | None = None) -> Relation[*Ts]:
         """Keep the row of each group with the least value: the first row in the order of a key.
 
-        Parameters, state and cost: as for `top`.
+        Parameters (`by` and `nulls`), state and cost: as for `top`.
 
         >>> from reactive import Database
         >>> words = Database().table(str)

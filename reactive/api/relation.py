@@ -276,7 +276,8 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     ) -> Relation[*Ts, U | None]:
         """Pair matching rows as `join` does, and keep left rows without a match, with None.
 
-        State: as `join`, and the number of matches of each row. Cost: as `join`.
+        Parameters and cost: as for `join`. State: as for `join`, and the number of matches of each
+        row.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -299,7 +300,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     ) -> Relation[*tuple[Any, ...]]:
         """Pair matching rows as `join` does, and keep right rows without a match.
 
-        All bindings of the left are then None. State and cost: as `left_join`.
+        All bindings of the left are then None. Parameters, state and cost: as for `left_join`.
         """
         return self._outer("right", other, on, left_key, right_key)
 
@@ -313,7 +314,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     ) -> Relation[*tuple[Any, ...]]:
         """Pair matching rows as `join` does, and keep the rows of both sides without a match.
 
-        Bindings of the missing side are None. State and cost: as `left_join`.
+        Bindings of the missing side are None. Parameters, state and cost: as for `left_join`.
         """
         return self._outer("full", other, on, left_key, right_key)
 

@@ -58,7 +58,11 @@ def subscribe(
     snapshot: bool,
     way: Relay | None,
 ) -> Subscription[Any]:
-    """Subscribe to a relation without a view: only its changes pass, and no rows are kept."""
+    """Subscribe to a relation without a view: only its changes pass, and no rows are kept.
+
+    With `snapshot`, the first delta has the current rows. `way` delivers the deltas if the callback
+    runs elsewhere; None if not.
+    """
     with engine.shaping():
         channel = Channel(query, None, place)
 
