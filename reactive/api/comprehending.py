@@ -359,7 +359,7 @@ class _Run:
             self._asked.discard(code)
 
     def made(self, function: FunctionType) -> FunctionType:
-        """Return the function over lists, in place of its relations and query functions."""
+        """Return the function over lists in place of relations, and results of query functions."""
         code = function.__code__
         cells = tuple(CellType(self._standing_for(function, name)) for name in code.co_freevars)
         names = {name: self._standing_for(function, name) for name in global_names(code)}

@@ -451,7 +451,7 @@ def _make_unnested(
     """Return a relation of elements of nested rows, with what it knows of the nest.
 
     `inside` has the queries of the nested bindings, which begin at `place`. `flat` is the
-    relation of the elements that reads no bags, or None; `is_read` is stored with it.
+    relation of the rows without the nested bindings, or None; `is_read` is stored with it.
     """
     found = UnnestedRelation[Any](made._engine, made.plan, made._kept_views())
     found.inside, found.place, found.flat, found.is_read = inside, place, flat, is_read

@@ -203,7 +203,7 @@ def add_changes(tree: Tree, changes: list[Marked], below: Weights | None, shift:
 def add_weight(leaf: Weights, value: Any, weight: int, below: Weights | None) -> None:
     """Add to the weight of a value in a dictionary that is not shared.
 
-    A weight of 0 deletes the value. `below` receives a negative weight; without it, the
+    A weight that becomes 0 deletes the value. `below` receives a negative weight; without it, the
     dictionary does.
     """
     new = leaf.get(value, 0) + weight

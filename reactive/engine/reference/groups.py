@@ -192,7 +192,7 @@ def _collect_bag(values: Values) -> bags.Bag[Any]:
 
 
 def _there(values: Values) -> Values:
-    """Return the values of positive weight; with negative weights, of the sums of equal values."""
+    """Return the values of positive weight, after equal values are added up if any is negative."""
     if all(times > 0 for _, times in values):
         return values
     return list(there(sum_pairs(values)).items())
