@@ -356,7 +356,7 @@ def known_of(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> RowFacts:
 
 
 def binding_may_be_none(node: plan.Node, place: int) -> bool:
-    """Return True if the binding at `place` may be None, as far as is known."""
+    """Return True unless the binding at `place` is declared to be never None."""
     found = forms(node)[place]
     if isinstance(found, frozenset):
         return not found or NOTHING in found
