@@ -37,7 +37,7 @@ class Interned:
         signature: list[Any] = [type(node)]
         for name in _field_names(node):
             value = getattr(node, name)
-            if isinstance(value, Tree):
+            if isinstance(value, Tree):  # as `nodes_in`, without a call for each field
                 value = (id(value),)
             elif value.__class__ is tuple and value and isinstance(value[0], Tree):
                 value = tuple(map(id, value))

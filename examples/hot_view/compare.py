@@ -1,4 +1,4 @@
-"""The same queries over the same stream, in a database that offloads nothing."""
+"""Run the queries of the hot view over its stream in a database that offloads nothing."""
 
 from __future__ import annotations
 

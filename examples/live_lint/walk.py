@@ -41,7 +41,7 @@ class Scope:
     runs: str = ""
     """The symbol of the internal definition that runs this code; "" if importing it does."""
     needs: str = ""
-    """As `runs`, for the bodies of inner functions: methods need their class."""
+    """The symbol that the bodies of inner functions need, as `runs` does: a class for methods."""
 
 
 class Walker:

@@ -1,4 +1,4 @@
-"""The same edges, from scratch: a chart parser with an agenda, which parses a text once.
+"""Chart parser with an agenda: it parses a text once, from scratch, to the edges of the live one.
 
 It uses no queries. Each edge is taken once, and makes edges with earlier ones.
 """

@@ -1,4 +1,4 @@
-"""The same queries by Spark alone, from all files, as without live views."""
+"""Compute the queries of the pipeline by Spark alone, from all files, without live views."""
 
 from __future__ import annotations
 

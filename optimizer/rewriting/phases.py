@@ -104,10 +104,7 @@ SETS: Kinds = (
     *(plan.Distinct, plan.Union, plan.Difference, plan.Intersection),
     *(plan.SemiJoin, plan.AntiJoin),
 )
-BOTH: Kinds = (
-    *(plan.Union, plan.Difference, plan.DifferenceAll),
-    *(plan.Intersection, plan.IntersectionAll),
-)
+SET_OPERATIONS: Kinds = (plan.SetOperation,)
 
 RULE_KINDS: dict[Rule, Kinds] = {
     drop_distinct: (plan.Distinct,),
@@ -131,8 +128,8 @@ RULE_KINDS: dict[Rule, Kinds] = {
     make_join: WHERE,
     make_select: EXTEND,
     make_semi_join: (*SETS, plan.Fixpoint),
-    merge_equal_sides: BOTH,
-    merge_selections: BOTH,
+    merge_equal_sides: SET_OPERATIONS,
+    merge_selections: SET_OPERATIONS,
     merge_where_into_join: WHERE,
     order_joins: (plan.Join, plan.Product),
     propagate_constants: PAIRS,

@@ -89,10 +89,6 @@ def rank_of_two(row: Row, key: Any) -> Any:
     return rank(row)
 
 
-def same_key(a: Row, b: Row) -> bool:
-    return bool(a.key == b.key)
-
-
 def key(row: Row) -> Any:
     return row.key
 

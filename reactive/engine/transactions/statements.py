@@ -367,9 +367,5 @@ class Statements:
         )
 
 
-def _first_of_pair(pair: Pair) -> Row:
-    return pair[0]
-
-
 def _second_of_pair(pair: Pair) -> int:
     return pair[1]

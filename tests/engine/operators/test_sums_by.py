@@ -69,14 +69,6 @@ def a_chain(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
     return three.group_by(lambda o, c, r: r.name).aggregate(Sum(lambda o, c, r: o.amount), Count())
 
 
-def with_tests(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
-    three = orders.join(customers, left_key=lambda o: o.customer, right_key=lambda c: c.id).join(
-        regions, left_key=lambda o, c: c.region, right_key=lambda r: r.id
-    )
-    some = three.where(lambda o, c, r: o.amount > 0 and r.name < 3 and c.region >= 1)
-    return some.group_by(lambda o, c, r: r.name).aggregate(Sum(lambda o, c, r: o.amount), Count())
-
-
 def asking_both_below(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
     """Join so that the rows of the inner join are kept: its condition reads both sides."""
     both = orders.join(customers, on=lambda o, c: o.customer == c.id and o.amount != c.region)

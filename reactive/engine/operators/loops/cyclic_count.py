@@ -58,7 +58,12 @@ from reactive.engine.collections.neighbour_rows import Neighbours
 from reactive.engine.collections.zset import Pair, consolidate, is_mixed
 from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
-from reactive.engine.operators.loops.grouped import NONE_BEFORE, Grouped, GroupingOfOne
+from reactive.engine.operators.loops.grouped import (
+    NONE_BEFORE,
+    Grouped,
+    GroupingOfOne,
+    refuse_plain_step,
+)
 from reactive.engine.operators.operator import BailOut
 
 EMPTY: frozenset[Any] = frozenset()
@@ -79,7 +84,7 @@ class CyclicCount(Grouped):
         owner: plan.Node,
         held: Sequence[Neighbours],
     ) -> None:
-        super().__init__(plain, loop, _never, source)
+        super().__init__(plain, loop, refuse_plain_step, source)
         self._held = held
         self._log: MutableSequence[Logged] = []
         self.holds_for = owner
@@ -130,10 +135,6 @@ class CyclicCount(Grouped):
             pairs, more = each.footprint()
             rows, size = rows + pairs, size + more
         return rows, size
-
-
-def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
-    raise AssertionError("there is no plain operator of it")
 
 
 @record

@@ -36,7 +36,7 @@ from reactive.engine.collections.trie import SEVERAL
 from reactive.engine.collections.zset import Pair, consolidate, is_mixed
 from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops.cyclic_count import Cycle
-from reactive.engine.operators.loops.grouped import NONE_BEFORE, Grouped
+from reactive.engine.operators.loops.grouped import NONE_BEFORE, Grouped, refuse_plain_step
 from reactive.engine.operators.operator import BailOut
 
 Logged = tuple[int, Any, Any, Sequence[Pair]]
@@ -204,7 +204,7 @@ class CyclicJoin(Grouped):
     __slots__ = ("_rows", "holds_for")
 
     def __init__(self, plain: GroupAggregates, rows: CyclicRows, owner: plan.Node) -> None:
-        super().__init__(plain, _never, _never, rows.source)
+        super().__init__(plain, refuse_plain_step, refuse_plain_step, rows.source)
         self._rows = rows
         self.holds_for = owner
         """The joins that this operator replaces: `BailOut` names them."""
@@ -236,10 +236,6 @@ class CyclicJoin(Grouped):
     def footprint(self) -> tuple[int, int]:
         (rows, size), (more, larger) = super().footprint(), self._rows.footprint()
         return rows + more, size + larger
-
-
-def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
-    raise AssertionError("there is no plain operator of it")
 
 
 def cyclic_join_loop(

@@ -67,7 +67,13 @@ from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.join import SumsBy
 from reactive.engine.operators.loops.columns import ColumnSums, column_sums
 from reactive.engine.operators.loops.cyclic_count import ProbeOrders
-from reactive.engine.operators.loops.grouped import NONE_BEFORE, Grouped, Grouping, GroupingOfOne
+from reactive.engine.operators.loops.grouped import (
+    NONE_BEFORE,
+    Grouped,
+    Grouping,
+    GroupingOfOne,
+    refuse_plain_step,
+)
 from reactive.engine.operators.loops.nests import LEFT, RIGHT, changes_loop, loop_of_one
 from reactive.engine.operators.operator import BailOut, InLine
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -155,7 +161,7 @@ class FactoredAggregate(Grouped):
         owner: plan.Node,
         alone: SingleChange | None = None,
     ) -> None:
-        super().__init__(plain, loop, _never, source)
+        super().__init__(plain, loop, refuse_plain_step, source)
         self._sides = sides
         self._owner = owner
         self._alone = alone
@@ -198,10 +204,6 @@ class FactoredAggregate(Grouped):
     def in_line(self) -> InLine | None:
         """Return the code for a single change of one side; None if there are no loops for it."""
         return None if self._alone is None else self._alone.in_line(self)
-
-
-def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
-    raise AssertionError("there is no plain operator of it")
 
 
 class Term:

@@ -277,6 +277,11 @@ class GroupsBefore(dict[Any, Any]):
         self.log: list[tuple[multisets.OrderedValues, Any, int]] = []
 
 
+def refuse_plain_step(*deltas: Sequence[Any]) -> Sequence[Pair]:
+    """Raise: the loop has no plain operators that could run in its place."""
+    raise AssertionError("there is no plain operator of it")
+
+
 class Grouped:
     """Run a loop on the groups of a plain operator; if it raises, run the plain operators.
 

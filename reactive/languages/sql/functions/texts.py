@@ -404,13 +404,6 @@ def _type_name(node: Any, scope: Scope) -> TypedValue:
     return literal(sql_name(scope.value(arguments(node)[0]).type))
 
 
-def _by_presence(node: Any, scope: Scope) -> TypedValue:
-    """Translate NVL2: the second value if the first is not NULL, or else the third."""
-    there = conjunction(present(scope.value(node.this)))
-    then, otherwise = (scope.value(node.args[each]) for each in ("true", "false"))
-    return chosen([(there, then)], otherwise, scope, node)
-
-
 def _first(node: Any, scope: Scope) -> TypedValue:
     """Translate LIKELY and its kind: the value of the first argument."""
     return scope.value(arguments(node)[0])
