@@ -6,7 +6,8 @@ With `L` and `R` for the weights of a row in the two inputs:
     union      1 if L or R    difference      1 if L and not R    intersection      1 if L and R
     union_all  L + R          difference_all  max(0, L - R)       intersection_all  min(L, R)
 
-`union_all` is linear. The others are kinds of `SetOperation`: they keep the weights of both inputs.
+`union_all` is linear. `distinct` and the five kinds of `SetOperation` are not: their operators keep
+the weights of the inputs.
 """
 
 from __future__ import annotations
