@@ -46,6 +46,25 @@ def test_drawn_formats_are_those_of_postgres(kind: str, server: Server) -> None:
     assert len(played.refused) < played.cases / 4
 
 
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        *(("123 123456", "MS US"), ("12 120000", "FF3 FF6"), ("999 999999", "MS US")),
+        *(("12345678,", "FMFF6,"), ("0999999", "FF6"), ("4 4", "ID ID"), ("1 Monday", "ID Day")),
+        *(("6 Friday", "D Day"), ("172", "JMI"), ("18002023", "SSSSYYYY"), ("2,+02 x", "Y,YYY")),
+        *(("23 13 Friday", "IYY IW Day"), ("109 1", "IW ID"), ("1 200", "MM DDD"), ("xii", "RM")),
+        *(("am 11 PM", "AM HH PM"), ("-5 BC", "YYYY BC"), ("+5 3", "DD MM"), ("2024+5", "YYYYMM")),
+    ],
+)
+def test_fields_of_moments_are_read_as_postgres_does(text: str, form: str, server: Server) -> None:
+    played = Played()
+    for year in ("", "2024 "):
+        of = form if not year or "YYY" in form or "J" in form else f"YYYY {form}"
+        of = f"IYYY {form}" if "I" in form.replace("MI", "") and year else of
+        play_constant(server, f"to_timestamp('{year}{text}', '{of}')::timestamp", played)
+    assert not played.wrong
+
+
 def test_a_wrong_function_is_found(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     from reactive.languages.sql.postgres.functions import TABLE
 

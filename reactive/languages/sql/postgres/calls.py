@@ -22,7 +22,14 @@ from optimizer.record import record
 from reactive.languages.sql.expressions.casts import apply, argument, cast, maybe
 from reactive.languages.sql.functions import times as common_times
 from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
-from reactive.languages.sql.postgres import formats, moments, number_formats, number_reader, times
+from reactive.languages.sql.postgres import (
+    formats,
+    moment_reader,
+    moments,
+    number_formats,
+    number_reader,
+    times,
+)
 from reactive.languages.sql.postgres.numbers import RANGES
 from reactive.languages.sql.terms.types import (
     ANY,
@@ -364,7 +371,7 @@ def _to_char(node: Any, scope: Scope) -> TypedValue:
 
 def _to_timestamp(node: Any, scope: Scope) -> TypedValue:
     """Translate TO_TIMESTAMP of a text: an instant, in the zone of the database."""
-    of = form(formats.read, TIMESTAMP, TEXT, TEXT)
+    of = form(moment_reader.read, TIMESTAMP, TEXT, TEXT)
     return cast(call_form((of,), arguments(node), node, scope), INSTANT, scope)
 
 
@@ -386,7 +393,7 @@ OF_TIMES: dict[str | type[exp.Expr], Maker] = {
     "make_interval": _make_interval,
     "to_char": _to_char,
     "to_timestamp": _to_timestamp,
-    "to_date": one(formats.read_date, DATE, TEXT, TEXT),
+    "to_date": one(moment_reader.read_date, DATE, TEXT, TEXT),
     "to_number": one(number_reader.number_read, DECIMAL, TEXT, TEXT, nullable=True),
     **dict.fromkeys(
         ("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "timeofday"),
