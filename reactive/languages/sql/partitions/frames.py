@@ -90,7 +90,7 @@ class Entries:
         if chunk == len(self._maxes):
             return self.size
         offset = bisect_left(self._chunks[chunk].keys, key)
-        return self._before(chunk) + offset if chunk else offset
+        return self._count_before(chunk) + offset if chunk else offset
 
     def find(self, key: SortKey, row: Row) -> int:
         """Return the place of a row; -1 if it is absent."""
@@ -120,7 +120,7 @@ class Entries:
         chunk, offset = self.at(place)
         return chunk.rows[offset]
 
-    def shown(self, place: int) -> Any:
+    def output_row(self, place: int) -> Any:
         """Return the output row at a place."""
         chunk, offset = self.at(place)
         return chunk.shown[offset]
@@ -159,14 +159,14 @@ class Entries:
         if start >= stop:
             return
         number = self._chunk_of(start)
-        before = self._before(number)
+        before = self._count_before(number)
         while before < stop:
             chunk = self._chunks[number]
             size = len(chunk.rows)
             yield chunk, max(0, start - before), min(size, stop - before)
             before, number = before + size, number + 1
 
-    def apart(self, start: int, stop: int) -> tuple[list[list[Row]], list[Chunk]]:
+    def split_span(self, start: int, stop: int) -> tuple[list[list[Row]], list[Chunk]]:
         """Return the rows from a place up to another: rows of partial chunks, and whole chunks."""
         if start >= stop:
             return [], []
@@ -183,7 +183,7 @@ class Entries:
         chunk = bisect_right(self._maxes, key)
         if chunk == len(self._maxes):
             return self.size
-        return self._before(chunk) + bisect_right(self._chunks[chunk].keys, key)
+        return self._count_before(chunk) + bisect_right(self._chunks[chunk].keys, key)
 
     def insert(self, place: int, key: SortKey, row: Row, shown: Any = None) -> None:
         """Insert a row at a place; an interrupt can occur only before or after."""
@@ -191,7 +191,7 @@ class Entries:
             self._hold([Chunk([key], [row], [shown])])
             return
         number = self._chunk_of(place) if place < self.size else len(self._chunks) - 1
-        offset, chunk = place - self._before(number), self._chunks[number]
+        offset, chunk = place - self._count_before(number), self._chunks[number]
         keys = chunk.keys
         keys[offset:offset] = (key,)  # no call from here on
         chunk.rows[offset:offset] = (row,)
@@ -207,7 +207,7 @@ class Entries:
     def delete(self, place: int) -> None:
         """Delete the row at a place; an interrupt can occur only before or after."""
         number = self._chunk_of(place)
-        chunk, offset = self._chunks[number], place - self._before(number)
+        chunk, offset = self._chunks[number], place - self._count_before(number)
         del chunk.keys[offset], chunk.rows[offset], chunk.shown[offset]
         chunk.known = {}
         if chunk.keys:
@@ -249,7 +249,7 @@ class Entries:
         self._chunks, self._maxes, self._sizes, self.size = chunks, maxes, sizes, size
         self._starts = None
 
-    def _before(self, number: int) -> int:
+    def _count_before(self, number: int) -> int:
         """Return the number of rows before a chunk."""
         return self._all_starts()[number] if number else 0
 
@@ -362,12 +362,12 @@ class Order:
         start, end = self.frame(frame, place)
         match frame.exclude:
             case "current":
-                return _without(start, end, place, place + 1)
+                return _exclude_rows(start, end, place, place + 1)
             case "group":
-                return _without(start, end, self.first(place), self.behind(place))
+                return _exclude_rows(start, end, self.first(place), self.behind(place))
             case "ties":
-                left = _without(start, end, self.first(place), place)
-                return (*left[:-1], *_without(*left[-1], place + 1, self.behind(place)))
+                left = _exclude_rows(start, end, self.first(place), place)
+                return (*left[:-1], *_exclude_rows(*left[-1], place + 1, self.behind(place)))
             case _:
                 return ((start, end),)
 
@@ -385,9 +385,9 @@ class Order:
             return self._seeing_rows(frame, place)
         return self._seeing_from(frame, place), self._seeing_to(frame, place)
 
-    def moved(self, frame: Frame, place: int, *, is_end: bool) -> Span:
+    def rows_within_edge(self, frame: Frame, place: int, *, is_end: bool) -> Span:
         """Return the rows that have the row at `place` between them and an edge of their frame."""
-        by, size = _signed(frame.end if is_end else frame.start), self.entries.size
+        by, size = _edge_distance(frame.end if is_end else frame.start), self.entries.size
         if frame.kind == "rows":
             first, last = sorted((place, place - by))
             return max(0, first + (not is_end)), min(size, last + (not is_end))
@@ -403,11 +403,11 @@ class Order:
         if side == "unbounded":
             return self.entries.size if is_end else 0
         if kind == "rows":
-            return place + (_signed(edge) or 0) + is_end
+            return place + (_edge_distance(edge) or 0) + is_end
         if side == "current":
             return self.behind(place) if is_end else self.first(place)
         if kind == "groups":
-            place = self._group(place, _signed(edge) or 0)
+            place = self._group(place, _edge_distance(edge) or 0)
             if not 0 <= place < self.entries.size:
                 return 0 if place < 0 else self.entries.size
             return self.behind(place) if is_end else self.first(place)
@@ -426,19 +426,19 @@ class Order:
         key = self.entries.row(place)[2][0]
         if key is None:
             return self.behind(place) if is_end else self.first(place)
-        wanted = _moved(key, offset, zone, up=following is not self.is_descending)
+        wanted = _shift_key(key, offset, zone, up=following is not self.is_descending)
         found = prefix(wanted, descending=self.is_descending)
         return self.entries.place(behind(found) if is_end else found)
 
     def _seeing_rows(self, frame: Frame, place: int) -> Span:
         """Return the rows whose frame, by row numbers, has this row, or moves without it."""
-        start, end, size = _signed(frame.start), _signed(frame.end), self.entries.size
+        start, end, size = _edge_distance(frame.start), _edge_distance(frame.end), self.entries.size
         first = 0 if end is None else max(0, place - max(0, end))
         return first, size if start is None else min(size, place - min(0, start) + 1)
 
     def _seeing_from(self, frame: Frame, place: int) -> int:
         """Return the place of the first row whose frame ends behind the row at `place`."""
-        by = _signed(frame.end)
+        by = _edge_distance(frame.end)
         if by is None:
             return 0
         if frame.kind == "groups":
@@ -450,7 +450,7 @@ class Order:
 
     def _seeing_to(self, frame: Frame, place: int) -> int:
         """Return the place behind the last row whose frame starts at the row or before it."""
-        by = _signed(frame.start)
+        by = _edge_distance(frame.start)
         if by is None:
             return self.entries.size
         if frame.kind == "groups":
@@ -461,7 +461,7 @@ class Order:
         return bisect_right(range(self.entries.size), place, key=partial(self.start, frame))
 
 
-def _signed(edge: Edge) -> Any:
+def _edge_distance(edge: Edge) -> Any:
     """Return the distance of an edge behind the row; None without a bound."""
     side, offset = edge
     if side in ("unbounded", "current"):
@@ -469,7 +469,7 @@ def _signed(edge: Edge) -> Any:
     return offset if side == "following" else -offset
 
 
-def _moved(key: Any, offset: Any, zone: str, *, up: bool) -> Any:
+def _shift_key(key: Any, offset: Any, zone: str, *, up: bool) -> Any:
     """Return a key plus an offset if `up`, else minus it; days follow the calendar of the zone."""
     if isinstance(key, datetime) and key.tzinfo is not None:
         return (arrays.later if up else arrays.earlier)(key, offset, zone)
@@ -481,7 +481,7 @@ def _moved(key: Any, offset: Any, zone: str, *, up: bool) -> Any:
     return key + offset if up else key - offset
 
 
-def _without(start: int, end: int, first: int, last: int) -> tuple[Span, ...]:
+def _exclude_rows(start: int, end: int, first: int, last: int) -> tuple[Span, ...]:
     """Return the parts of a span before `first` and behind `last`, which may be empty."""
     cut, resume = min(end, max(start, first)), max(start, min(end, last))
     return ((start, max(start, cut)), (resume, max(resume, end)))

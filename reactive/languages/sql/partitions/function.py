@@ -39,30 +39,32 @@ from reactive.languages.sql.partitions.frames import CURRENT, UNBOUNDED, Frame, 
 from reactive.languages.sql.runtime import folds
 
 
-def shifted(asked: Asked) -> Function:
+def make_shift(asked: Asked) -> Function:
     """Return LAG or LEAD: the value a number of rows away, the default beyond the partition."""
     if asked.ignores_nulls:
-        return Function(partial(_near_known, asked), partial(_shifted_among, asked))
-    return Function(partial(_near, asked.more[0]), partial(_shifted, asked))
+        return Function(
+            partial(_rows_seeing_known_shift, asked), partial(_answer_known_shift, asked)
+        )
+    return Function(partial(_rows_seeing_shift, asked.more[0]), partial(_answer_shift, asked))
 
 
-def nth(asked: Asked) -> Function:
+def make_nth_value(asked: Asked) -> Function:
     """Return FIRST_VALUE, LAST_VALUE or NTH_VALUE; a negative number counts from the end."""
     if asked.ignores_nulls or asked.frame.exclude:
-        return Function(partial(_in_frame, asked), partial(_nth_of_all, asked))
+        return Function(partial(_rows_seeing_frame, asked), partial(_answer_nth_of_all, asked))
     settles: Any = "always" if asked.frame.is_whole else "never"
-    return Function(partial(_seeing_nth, asked), partial(_nth, asked), settles=settles)
+    return Function(partial(_rows_seeing_nth, asked), partial(_answer_nth, asked), settles=settles)
 
 
 # LAG and LEAD.
 
 
-def _near(by: int, order: Order, place: int) -> Iterable[Span]:
+def _rows_seeing_shift(by: int, order: Order, place: int) -> Iterable[Span]:
     """Return the rows whose LAG or LEAD reads a row at `place`, or moves with it."""
     return ((max(0, place - max(0, by)), min(order.entries.size, place - min(0, by) + 1)),)
 
 
-def _shifted(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
+def _answer_shift(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
     """Yield LAG or LEAD for the rows from `start` up to `stop`, with the default at the ends."""
     by, default = asked.more
     first, last = (
@@ -81,7 +83,7 @@ def _defaults(default: int | None, order: Order, start: int, stop: int) -> Itera
     return (None,) * (stop - start) if default is None else values_of(order, default, start, stop)
 
 
-def _near_known(asked: Asked, order: Order, place: int) -> Iterable[Span]:
+def _rows_seeing_known_shift(asked: Asked, order: Order, place: int) -> Iterable[Span]:
     """Return the rows from the one at `place` to the one `by` values other than NULL away.
 
     Return () if `by` is 0.
@@ -99,7 +101,9 @@ def _near_known(asked: Asked, order: Order, place: int) -> Iterable[Span]:
     return ((first, last + 1),)
 
 
-def _shifted_among(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
+def _answer_known_shift(
+    asked: Asked, order: Order, start: int, stop: int, told: Told
+) -> Iterator[Any]:
     """Yield LAG or LEAD that ignores NULL: only rows with a value are counted."""
     by, default = asked.more
     if not by:
@@ -135,26 +139,26 @@ def _with_known_beside(asked: Asked, order: Order, start: int, stop: int) -> tup
 # Values of a frame.
 
 
-def _in_frame(asked: Asked, order: Order, place: int) -> Iterable[Span]:
+def _rows_seeing_frame(asked: Asked, order: Order, place: int) -> Iterable[Span]:
     """Return the rows in whose frames the row at `place` is."""
     return (order.seeing(asked.frame, place),)
 
 
-def _seeing_nth(asked: Asked, order: Order, place: int) -> Iterable[Span]:
+def _rows_seeing_nth(asked: Asked, order: Order, place: int) -> Iterable[Span]:
     """Return the rows that see a row at this place of their frame, or before it."""
     (wanted,), frame = asked.more, asked.frame
     if frame.start == UNBOUNDED if wanted > 0 else frame.end == UNBOUNDED:
         is_near = place < wanted if wanted > 0 else place >= order.entries.size + wanted
         if is_near or frame.is_whole or frame.kind == "range":
             return (order.seeing(frame, place),) if is_near else ()
-        return (order.moved(frame, place, is_end=wanted > 0),)
+        return (order.rows_within_edge(frame, place, is_end=wanted > 0),)
     if wanted < 0 and frame.kind == "range":
         start = order.seeing(frame, place)[0]
         end = partial(order.end, frame)
         return ((start, bisect_right(range(order.entries.size), place - wanted, key=end)),)
     if frame.kind == "rows":
         return (
-            order.seeing(_shortened(frame, wanted), place),
+            order.seeing(_shorten_frame(frame, wanted), place),
             _cut_off(frame, wanted, order, place),
         )
     return (order.seeing(frame, place),)
@@ -174,7 +178,7 @@ def _cut_off(frame: Frame, wanted: int, order: Order, place: int) -> Span:
     return (0, min(size, offset)) if is_near else (0, 0)
 
 
-def _shortened(frame: Frame, wanted: int) -> Frame:
+def _shorten_frame(frame: Frame, wanted: int) -> Frame:
     """Return the rows of a frame by number up to a place in it."""
     side, offset = frame.end if wanted < 0 else frame.start
     edge = 0 if (side, offset) == CURRENT else offset if side == "following" else -offset
@@ -183,7 +187,7 @@ def _shortened(frame: Frame, wanted: int) -> Frame:
     return Frame("rows", *(ends if wanted < 0 else ends[::-1]))
 
 
-def _nth(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
+def _answer_nth(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
     """Yield for each row a value by its place in the row's frame; None if there is none."""
     (wanted,) = asked.more
     before, value = -1, None
@@ -198,7 +202,9 @@ def _nth(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Itera
         yield value
 
 
-def _nth_of_all(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
+def _answer_nth_of_all(
+    asked: Asked, order: Order, start: int, stop: int, told: Told
+) -> Iterator[Any]:
     """Yield each row's nth value of a frame with EXCLUDE or IGNORE NULLS; None if there is none."""
     (wanted,) = asked.more
     index = wanted - 1 if wanted > 0 else wanted
@@ -219,26 +225,28 @@ Total = tuple[int, RunningSum]
 _INTS = frozenset([int, bool])
 
 
-def totalled(asked: Asked) -> Function:
+def make_total(asked: Asked) -> Function:
     """Return COUNT, SUM or AVG of frames, by the name in `asked.more`."""
     (name,) = asked.more
     frame = asked.frame
     if frame.exclude:
-        return folded(Asked(ALL[name], asked.argument, frame))
+        return make_fold_of_frames(Asked(ALL[name], asked.argument, frame))
     settles: Settles = "always" if frame.is_whole else "never"
     if frame.grows and not frame.is_whole:
         settles = SETTLES[name]
     answer = ANSWERS[name]
-    return Function(partial(in_frame, frame), partial(_slid, asked, answer), settles=settles)
+    return Function(
+        partial(in_frame, frame), partial(_answer_totals, asked, answer), settles=settles
+    )
 
 
-def folded(asked: Asked) -> Function:
+def make_fold_of_frames(asked: Asked) -> Function:
     """Return a callable's function of frames, called again for each row that sees a change."""
     settles: Settles = "always" if asked.frame.is_whole else "never"
-    return Function(partial(in_frame, asked.frame), partial(_folded, asked), settles=settles)
+    return Function(partial(in_frame, asked.frame), partial(_answer_calls, asked), settles=settles)
 
 
-def _slid(
+def _answer_totals(
     asked: Asked, answer: Callable[[Total], Any], order: Order, start: int, stop: int, told: Told
 ) -> Iterator[Any]:
     """Yield each row's answer; values that enter or leave its frame change a running total."""
@@ -246,7 +254,7 @@ def _slid(
         return
     frame = asked.frame
     first, last = order.frame(frame, start)
-    total = _of_span(order, asked, first, last)
+    total = _total_of_span(order, asked, first, last)
     entering, leaving = order.entries.from_(last), order.entries.from_(first)
     said = answer(total)
     yield said
@@ -256,9 +264,9 @@ def _slid(
             first, last = order.frame(frame, place)
         if (first, last) != before:
             for _ in range(before[1], last):
-                total = _added(total, asked, next(entering), 1)
+                total = _add_row(total, asked, next(entering), 1)
             for _ in range(before[0], first):
-                total = _added(total, asked, next(leaving), -1)
+                total = _add_row(total, asked, next(leaving), -1)
             said = answer(total)
         yield said
 
@@ -269,21 +277,21 @@ def _sees_the_same(order: Order, frame: Frame, place: int) -> bool:
     return frame.kind != "rows" and rows.row(place)[2] == rows.row(place - 1)[2]
 
 
-def _added(total: Total, asked: Asked, row: Any, weight: int) -> Total:
+def _add_row(total: Total, asked: Asked, row: Any, weight: int) -> Total:
     """Return a total with the summand of a row added (weight 1) or subtracted (-1)."""
     count, number = total
-    (value,) = _values([row], asked)
+    (value,) = _summands([row], asked)
     return total if value is None else (count + weight, add_value(number, value, weight))
 
 
-def _of_span(order: Order, asked: Asked, start: int, stop: int) -> Total:
+def _total_of_span(order: Order, asked: Asked, start: int, stop: int) -> Total:
     """Return the total of some rows; the totals of whole chunks are cached."""
-    parts, chunks = order.entries.apart(start, stop)
+    parts, chunks = order.entries.split_span(start, stop)
     name = (asked.more, asked.argument)
     for chunk in chunks:
         if name not in chunk.known:
-            chunk.known[name] = _of_values(_values(chunk.rows, asked))
-    totals = [_of_values(_values(rows, asked)) for rows in parts]
+            chunk.known[name] = _total_of_values(_summands(chunk.rows, asked))
+    totals = [_total_of_values(_summands(rows, asked)) for rows in parts]
     totals += [chunk.known[name] for chunk in chunks]
     count, numbers = sum(each[0] for each in totals), [each[1] for each in totals]
     if set(map(type, numbers)) <= _INTS:
@@ -294,7 +302,7 @@ def _of_span(order: Order, asked: Asked, start: int, stop: int) -> Total:
     return count, copy_sum(total)
 
 
-def _values(rows: list[Any], asked: Asked) -> list[Any]:
+def _summands(rows: list[Any], asked: Asked) -> list[Any]:
     """Return the summand of each row: 1 for a count."""
     argument = asked.argument
     if argument is None:
@@ -304,7 +312,7 @@ def _values(rows: list[Any], asked: Asked) -> list[Any]:
     return [row[3][argument] for row in rows]
 
 
-def _of_values(values: list[Any]) -> Total:
+def _total_of_values(values: list[Any]) -> Total:
     """Return the number and the sum of the values that are not None."""
     found = [value for value in values if value is not None]
     if set(map(type, found)) <= _INTS:
@@ -315,15 +323,15 @@ def _of_values(values: list[Any]) -> Total:
     return len(found), total
 
 
-def _counted(total: Total) -> int:
+def _count_result(total: Total) -> int:
     return total[0]
 
 
-def _sum(total: Total) -> Any:
+def _sum_or_none(total: Total) -> Any:
     return sum_result(total[1]) if total[0] else None
 
 
-def _mean(total: Total) -> Any:
+def _mean_or_none(total: Total) -> Any:
     """Return the mean of a total; None without values."""
     count, number = total
     if not count:
@@ -334,7 +342,7 @@ def _mean(total: Total) -> Any:
     return whole / count if isinstance(whole, float) else float(Fraction(whole) / count)
 
 
-def _folded(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
+def _answer_calls(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:
     """Yield the callable's answer for each row; it is called again only if the frame differs."""
     before, answer = None, None
     assert callable(asked.function)
@@ -348,7 +356,11 @@ def _folded(asked: Asked, order: Order, start: int, stop: int, told: Told) -> It
         yield answer
 
 
-ANSWERS: dict[str, Callable[[Total], Any]] = {"count": _counted, "sum": _sum, "avg": _mean}
+ANSWERS: dict[str, Callable[[Total], Any]] = {
+    "count": _count_result,
+    "sum": _sum_or_none,
+    "avg": _mean_or_none,
+}
 SETTLES: dict[str, Settles] = {"count": "always", "sum": "if whole numbers", "avg": "never"}
 ALL: dict[str, Callable[..., Any]] = {"count": len, **folds.OF_VALUES}
 
@@ -419,14 +431,14 @@ def in_frame(frame: Frame, order: Order, place: int) -> Iterable[Span]:
     if frame.is_whole or frame.kind == "range":
         return ((start, stop),)
     if frame.grows:
-        near = order.moved(frame, place, is_end=True)
-        return (*_each(near), (near[1], stop))
+        near = order.rows_within_edge(frame, place, is_end=True)
+        return (*_single_rows(near), (near[1], stop))
     if frame.shrinks:
-        near = order.moved(frame, place, is_end=False)
-        return ((start, near[0]), *_each(near))
+        near = order.rows_within_edge(frame, place, is_end=False)
+        return ((start, near[0]), *_single_rows(near))
     return ((start, stop),)
 
 
-def _each(span: Span) -> Iterable[Span]:
+def _single_rows(span: Span) -> Iterable[Span]:
     """Return a span for each row of a span."""
     return ((place, place + 1) for place in range(*span))

@@ -77,8 +77,8 @@ class WindowPartition:
         self._was, self._log = self._state(), []
         try:
             if self._broken is not None:
-                return self._begun_anew(self._broken, changes)
-            return self._changed(changes)
+                return self._begin_again(self._broken, changes)
+            return self._apply_changes(changes)
         except Exception as error:
             reraise_asynchronous(error)
             if not self._made.drops:
@@ -136,7 +136,7 @@ class WindowPartition:
         rows = dict(self._owed) if self._broken is None else dict(self._broken)
         for row in self._order.entries.from_(0):
             rows[row] = rows.get(row, 0) + 1
-        self._begin(_summed(rows, changes))
+        self._begin(_add_changes(rows, changes))
         return gone
 
     def _begin(self, broken: dict[Row, int] | None) -> None:
@@ -144,14 +144,14 @@ class WindowPartition:
         self._order, self._sight = self._made.order_of(Entries()), 0
         self._owed, self._broken = {}, broken
 
-    def _begun_anew(self, rows: dict[Row, int], changes: Sequence[Pair]) -> list[Pair]:
+    def _begin_again(self, rows: dict[Row, int], changes: Sequence[Pair]) -> list[Pair]:
         """Insert all rows again, with changes; return the change of the output."""
         self._begin(None)
-        return self._changed(list(_summed(rows, changes).items()))
+        return self._apply_changes(list(_add_changes(rows, changes).items()))
 
     # A change.
 
-    def _changed(self, changes: Sequence[Pair]) -> list[Pair]:
+    def _apply_changes(self, changes: Sequence[Pair]) -> list[Pair]:
         """Delete and insert rows; return the change of the output rows."""
         made, order = self._made, self._order
         before, out = order.entries.size, list[Pair]()
@@ -168,7 +168,7 @@ class WindowPartition:
             for row, times in coming:
                 for _ in range(times):
                     self._enter(row, seen)
-        self._show(self._asked(seen, before, out), out)
+        self._show(self._compute_answers(seen, before, out), out)
         return out
 
     def _leave(self, row: Row, seen: Spans | None, out: list[Pair]) -> None:
@@ -182,7 +182,7 @@ class WindowPartition:
             self._note(place, seen)
             for spans in seen:
                 spans[:] = [(s - (s > place), e - (e > place)) for s, e in spans]
-        shown = entries.shown(place)
+        shown = entries.output_row(place)
         if shown is not None:
             out.append((shown, -1))
             self._sight -= 1
@@ -235,7 +235,7 @@ class WindowPartition:
 
     # What is said.
 
-    def _asked(self, seen: Spans | None, before: int, out: list[Pair]) -> Answers:
+    def _compute_answers(self, seen: Spans | None, before: int, out: list[Pair]) -> Answers:
         """Return the new answers; append to `out` the output rows beyond the limit, deleted."""
         made, order = self._made, self._order
         size, sight, cut = order.entries.size, self._sight, made.cut(order)
@@ -245,23 +245,23 @@ class WindowPartition:
         said: Answers = {}
         for number, function in enumerate(made.functions, -len(made.functions)):
 
-            def told(place: int, number: int = number) -> Any:
+            def earlier_answer(place: int, number: int = number) -> Any:
                 if place in said and number in said[place]:
                     return said[place][number]
-                shown = order.entries.shown(place)
+                shown = order.entries.output_row(place)
                 return None if shown is None else shown[number]
 
             if seen is None:
-                self._ask(number, 0, cut, told, said, settles=False)
+                self._ask(number, 0, cut, earlier_answer, said, settles=False)
                 continue
-            spans = [*seen[number], *function.late(order, before, told), (sight, cut)]
+            spans = [*seen[number], *function.late(order, before, earlier_answer), (sight, cut)]
             spans = [(start, min(stop, cut)) for start, stop in spans if start < min(stop, cut)]
             if function.settles == "never":
-                for start, stop in _joined(spans):
-                    self._ask(number, start, stop, told, said, settles=False)
+                for start, stop in _merge_spans(spans):
+                    self._ask(number, start, stop, earlier_answer, said, settles=False)
                 continue
             alone = [start for start, stop in spans if stop - start == 1]
-            ask = partial(self._ask, number, told=told, said=said, alone=alone)
+            ask = partial(self._ask, number, told=earlier_answer, said=said, alone=alone)
             (_ask_back if function.is_backward else _ask_on)(spans, ask)
         return said
 
@@ -340,7 +340,7 @@ def _ask_back(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]
             first, is_settled = ask(start, first)
 
 
-def _joined(spans: Iterable[Span]) -> Iterator[Span]:
+def _merge_spans(spans: Iterable[Span]) -> Iterator[Span]:
     """Yield spans in order, with adjacent ones merged."""
     at, end = -1, -1
     for start, stop in sorted(spans):
@@ -353,7 +353,7 @@ def _joined(spans: Iterable[Span]) -> Iterator[Span]:
         yield at, end
 
 
-def _summed(rows: dict[Row, int], changes: Iterable[Pair]) -> dict[Row, int]:
+def _add_changes(rows: dict[Row, int], changes: Iterable[Pair]) -> dict[Row, int]:
     """Return a copy of `rows` with the changes added; rows of weight 0 are left out."""
     made = dict(rows)
     for row, weight in changes:

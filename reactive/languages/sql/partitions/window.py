@@ -36,32 +36,39 @@ from optimizer.expressions.knowledge import Shape
 from optimizer.record import record
 from reactive.languages.sql.partitions import function
 from reactive.languages.sql.partitions.frames import Order, Span
-from reactive.languages.sql.partitions.function import ALL, Asked, Function, Told, folded, in_frame
+from reactive.languages.sql.partitions.function import (
+    ALL,
+    Asked,
+    Function,
+    Told,
+    in_frame,
+    make_fold_of_frames,
+)
 from reactive.languages.sql.partitions.kept import WindowFacts, WindowPartition
 from reactive.languages.sql.runtime.rows import Directions, item_key, key_of
 
 
-def row_number(asked: Asked) -> Function:
+def make_row_number(asked: Asked) -> Function:
     return Function(_behind_row, _row_numbers, settles="always")
 
 
-def rank(asked: Asked) -> Function:
+def make_rank(asked: Asked) -> Function:
     return Function(_behind_peers, _ranks, settles="always")
 
 
-def dense_rank(asked: Asked) -> Function:
+def make_dense_rank(asked: Asked) -> Function:
     return Function(_behind_only, _dense_ranks, settles="always")
 
 
-def percent_rank(asked: Asked) -> Function:
+def make_percent_rank(asked: Asked) -> Function:
     return Function(_behind_peers, _relative_ranks, _all_if_resized)
 
 
-def cume_dist(asked: Asked) -> Function:
+def make_cume_dist(asked: Asked) -> Function:
     return Function(_from_peers, _shares, _all_if_resized)
 
 
-def ntile(asked: Asked) -> Function:
+def make_ntile(asked: Asked) -> Function:
     (count,) = asked.more
     return Function(_nowhere, partial(_tiles, count), partial(_stale, count))
 
@@ -183,31 +190,31 @@ def _tiles(count: int, order: Order, start: int, stop: int, told: Told) -> Itera
 
 
 PLACES: dict[str, Callable[[Asked], Function]] = {
-    "row_number": row_number,
-    "rank": rank,
-    "dense_rank": dense_rank,
-    "percent_rank": percent_rank,
-    "cume_dist": cume_dist,
-    "ntile": ntile,
+    "row_number": make_row_number,
+    "rank": make_rank,
+    "dense_rank": make_dense_rank,
+    "percent_rank": make_percent_rank,
+    "cume_dist": make_cume_dist,
+    "ntile": make_ntile,
 }
 
 
 Better = Callable[[Any, Any], bool]
 
 
-def extreme(asked: Asked) -> Function:
+def make_extreme(asked: Asked) -> Function:
     """Make MIN or MAX."""
     (name,), frame = asked.more, asked.frame
     if frame.exclude:
-        return folded(Asked(ALL[name], asked.argument, frame))
+        return make_fold_of_frames(Asked(ALL[name], asked.argument, frame))
     better: Better = _less if name == "min" else _greater
     seeing = partial(in_frame, frame)
     if frame.grows:
-        return Function(seeing, partial(_grown, asked, better), settles="always")
+        return Function(seeing, partial(_best_of_growing, asked, better), settles="always")
     if frame.shrinks:
-        shrunk = partial(_shrunk, asked, better)
+        shrunk = partial(_best_of_shrinking, asked, better)
         return Function(seeing, shrunk, settles="always", is_backward=True)
-    return Function(seeing, partial(_slid, asked, better))
+    return Function(seeing, partial(_best_of_sliding, asked, better))
 
 
 def _less(one: Any, other: Any) -> bool:
@@ -220,7 +227,7 @@ def _greater(one: Any, other: Any) -> bool:
     return bool(item_key(other) < item_key(one))
 
 
-def _grown(
+def _best_of_growing(
     asked: Asked, better: Better, order: Order, start: int, stop: int, told: Told
 ) -> Iterator[Any]:
     """Yield the best value of each frame, which begins with the partition; None without values."""
@@ -228,12 +235,12 @@ def _grown(
     for place in range(start, stop):
         _, last = order.frame(asked.frame, place)
         if last > behind:
-            best = _better(better, best, _best(asked, order, behind, last))
+            best = _better(better, best, _best_of_span(asked, order, behind, last))
             behind = last
         yield best
 
 
-def _shrunk(
+def _best_of_shrinking(
     asked: Asked, better: Better, order: Order, start: int, stop: int, told: Told
 ) -> Iterator[Any]:
     """Yield the best value of each frame, which ends with the partition, from the last row back."""
@@ -241,12 +248,12 @@ def _shrunk(
     for place in range(stop - 1, start - 1, -1):
         first, _ = order.frame(asked.frame, place)
         if first < before:
-            best = _better(better, best, _best(asked, order, first, before))
+            best = _better(better, best, _best_of_span(asked, order, first, before))
             before = first
         yield best
 
 
-def _slid(
+def _best_of_sliding(
     asked: Asked, better: Better, order: Order, start: int, stop: int, told: Told
 ) -> Iterator[Any]:
     """Yield the best value of each frame from a queue of candidates; None without values."""
@@ -275,18 +282,20 @@ def _better(better: Better, one: Any, other: Any) -> Any:
     return other if better(other, one) else one
 
 
-def _best(asked: Asked, order: Order, start: int, stop: int) -> Any:
+def _best_of_span(asked: Asked, order: Order, start: int, stop: int) -> Any:
     """Return the best value of some rows; the best values of whole chunks are cached."""
-    parts, chunks = order.entries.apart(start, stop)
+    parts, chunks = order.entries.split_span(start, stop)
     name = (asked.more, asked.argument)
     for chunk in chunks:
         if name not in chunk.known:
-            chunk.known[name] = _best_of(asked, [row[3][asked.argument] for row in chunk.rows])
+            chunk.known[name] = _best_of_values(
+                asked, [row[3][asked.argument] for row in chunk.rows]
+            )
     found = [row[3][asked.argument] for rows in parts for row in rows]
-    return _best_of(asked, found + [chunk.known[name] for chunk in chunks])
+    return _best_of_values(asked, found + [chunk.known[name] for chunk in chunks])
 
 
-def _best_of(asked: Asked, values: list[Any]) -> Any:
+def _best_of_values(asked: Asked, values: list[Any]) -> Any:
     """Return the least or greatest value, NaN being the greatest; None without values."""
     found = [value for value in values if value is not None]
     if found and isinstance(found[0], tuple):
@@ -301,13 +310,13 @@ def _best_of(asked: Asked, values: list[Any]) -> Any:
 
 NAMED: dict[str, Callable[[Asked], Function]] = {
     **PLACES,
-    "shifted": function.shifted,
-    "nth": function.nth,
-    "count": function.totalled,
-    "sum": function.totalled,
-    "avg": function.totalled,
-    "min": extreme,
-    "max": extreme,
+    "shifted": function.make_shift,
+    "nth": function.make_nth_value,
+    "count": function.make_total,
+    "sum": function.make_total,
+    "avg": function.make_total,
+    "min": make_extreme,
+    "max": make_extreme,
 }
 
 
@@ -329,7 +338,7 @@ class Window:
 
     def kept(self) -> Callable[[], WindowPartition]:
         """Return the function that makes an empty partition."""
-        functions = tuple(_made(asked) for asked in self.functions)
+        functions = tuple(_build_function(asked) for asked in self.functions)
         is_descending = bool(self.directions) and self.directions[0][0]
         made = WindowFacts(
             key_of(self.directions), functions, self._cut(), is_descending, self.drops
@@ -359,11 +368,11 @@ class Window:
         return partial(CUTS[name], max(0, most))
 
 
-def _made(asked: Asked) -> Function:
+def _build_function(asked: Asked) -> Function:
     """Return the function of a call, by its name or for its callable."""
     if isinstance(asked.function, str):
         return NAMED[asked.function](asked)
-    return function.folded(asked)
+    return function.make_fold_of_frames(asked)
 
 
 def _can_cut(name: Any, others: list[Any]) -> bool:
