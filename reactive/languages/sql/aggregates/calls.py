@@ -87,7 +87,9 @@ class AggregateCall:
         Refuse a missing argument.
         """
         if place >= len(self.arguments):
-            raise self.scope.error(self.node, f"{name_of(self.node)} needs one more argument")
+            raise self.scope.error(
+                self.node, f"{aggregate_name(self.node)} needs one more argument"
+            )
         self.taken.add(place)
         return self.only(self.scope.value(self.arguments[place]))
 
@@ -129,10 +131,10 @@ def parse_aggregate(node: Any, scope: Scope, *, grouped: bool) -> AggregateCall:
         elif isinstance(node, exp.WithinGroup):
             within = tuple(node.expression.expressions)
         node = node.this
-    arguments, distinct, order = _arguments(node)
+    arguments, distinct, order = _split_clauses(node)
     if any(isinstance(each, exp.Star) for each in arguments):
         if len(arguments) > 1:
-            raise scope.error(node, f"{name_of(node)}() takes nothing beside *")
+            raise scope.error(node, f"{aggregate_name(node)}() takes nothing beside *")
         take(arguments[0])
         arguments = ()
     if within:  # percentile_cont(0.5) within group (order by x) is quantile_cont(x, 0.5)
@@ -146,7 +148,7 @@ def _is_any_value(node: Any) -> bool:
     return isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue)
 
 
-def _arguments(node: Any) -> tuple[tuple[exp.Expr, ...], bool, tuple[exp.Expr, ...]]:
+def _split_clauses(node: Any) -> tuple[tuple[exp.Expr, ...], bool, tuple[exp.Expr, ...]]:
     """Return an aggregate's arguments, whether it is DISTINCT, and the keys of its ORDER BY."""
     names = ("expressions",) if isinstance(node, exp.Anonymous) else tuple(node.arg_types)
     found: list[exp.Expr] = []
@@ -171,16 +173,16 @@ def _arguments(node: Any) -> tuple[tuple[exp.Expr, ...], bool, tuple[exp.Expr, .
     return tuple(found), distinct, order
 
 
-def name_of(node: Any) -> str:
+def aggregate_name(node: Any) -> str:
     return str(node.this).lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
 
 
 def fold(aggregate: Aggregation[Any], of: TypedValue | None, scope: Scope) -> plan.Folded:
     """Return the plan's fold of an aggregate of the API, over a value of the rows."""
-    return make_fold(aggregate, lambda function, role: _function(of, scope))
+    return make_fold(aggregate, lambda function, role: _make_row_function(of, scope))
 
 
-def _function(of: TypedValue | None, scope: Scope) -> Any:
+def _make_row_function(of: TypedValue | None, scope: Scope) -> Any:
     assert of is not None
     return scope.function(as_optional(of))
 
@@ -200,7 +202,7 @@ def count_of(of: TypedValue, scope: Scope) -> plan.Folded:
 def collect_values(of: TypedValue, scope: Scope) -> plan.Folded:
     """Collect all values, without NULL."""
     accumulator = CollectAccumulator(of.nullable)
-    return plan.Folded("Collect", accumulator, _function(of, scope), (), of.nullable)
+    return plan.Folded("Collect", accumulator, _make_row_function(of, scope), (), of.nullable)
 
 
 def pair(*values: TypedValue) -> TypedValue:
@@ -212,7 +214,7 @@ def pair(*values: TypedValue) -> TypedValue:
     return itself(Conditional(conjunction(tests), packed, NONE), ANY)
 
 
-def number(asked: AggregateCall, place: int = 0) -> TypedValue:
+def numeric_argument(asked: AggregateCall, place: int = 0) -> TypedValue:
     """Return the argument at `place` as a number to add up, read from a text if need be."""
     value = asked.value(place)
     if asked.scope.dialect.numeric_booleans:
@@ -256,18 +258,18 @@ class Of:
 def whole_group(function: Callable[..., Any], kind: SqlType | None = None) -> Maker:
     """Make a function of all values that are not NULL."""
 
-    def made(asked: AggregateCall) -> CallFolds:
-        of = number(asked) if kind is FLOAT else asked.value()
+    def make_folds(asked: AggregateCall) -> CallFolds:
+        of = numeric_argument(asked) if kind is FLOAT else asked.value()
         called = OfDifferent(function) if asked.distinct else function
         return of_values(called, of, kind or of.type, asked.scope)
 
-    return made
+    return make_folds
 
 
 def quantile(function: Callable[..., Any], at: Any = None) -> Maker:
     """Return the maker of a quantile; `at` is its fraction, or None if the second argument is."""
 
-    def made(asked: AggregateCall) -> CallFolds:
+    def make_folds(asked: AggregateCall) -> CallFolds:
         of = asked.value()
         place = asked.constant(1) if at is None else at
         descending = bool(asked.order and asked.order[0].args.get("desc"))
@@ -285,7 +287,7 @@ def quantile(function: Callable[..., Any], at: Any = None) -> Maker:
             return of_values(OfDifferent(called), of, kind, asked.scope)
         return of_values(called, of, kind, asked.scope)
 
-    return made
+    return make_folds
 
 
 @record
@@ -311,7 +313,7 @@ def directions_of(order: Sequence[Any]) -> tuple[tuple[bool, bool], ...]:
     return tuple((bool(o.args.get("desc")), bool(o.args.get("nulls_first"))) for o in order)
 
 
-def _in_order(
+def _fold_in_order(
     asked: AggregateCall,
     function: Callable[..., Any],
     of: TypedValue,
@@ -325,7 +327,9 @@ def _in_order(
     keys = [scope.value(o.this) for o in order if asked.order] or [of][: len(order)]
     packed = TypedValue(tuple_of(*map(as_optional, keys), as_optional(of)), ANY)
     test = (
-        asked.test if nulls else _both(asked.test, conjunction(present(of)) if of.nulls else None)
+        asked.test
+        if nulls
+        else _join_tests(asked.test, conjunction(present(of)) if of.nulls else None)
     )
     if test is not None:
         packed = itself(Conditional(test, packed.expr, NONE), ANY)
@@ -333,7 +337,7 @@ def _in_order(
     return of_values(called, packed, kind, scope)
 
 
-def _both(one: Expr | None, other: Expr | None) -> Expr | None:
+def _join_tests(one: Expr | None, other: Expr | None) -> Expr | None:
     """Return the conjunction of two tests; the other one if one is None."""
     if one is None or other is None:
         return other if one is None else one
@@ -345,27 +349,27 @@ def join_texts(asked: AggregateCall) -> CallFolds:
     separator = asked.constant(1) if len(asked.arguments) > 1 else ","
     unfiltered = replace(asked, test=None)
     of = cast(unfiltered.value(), TEXT, asked.scope)
-    return _in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
+    return _fold_in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
 
 
 def list_values(asked: AggregateCall) -> CallFolds:
     """Translate ARRAY_AGG, which keeps NULL."""
     of = replace(asked, test=None).value()
     kind = SqlType("array", items=(of.type,))
-    return _in_order(asked, folds.listed, of, kind, nulls=True)
+    return _fold_in_order(asked, folds.listed, of, kind, nulls=True)
 
 
 def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
     """Return the maker of an aggregate that takes one value by the order; `nulls`: also a NULL."""
 
-    def made(asked: AggregateCall) -> CallFolds:
+    def make_folds(asked: AggregateCall) -> CallFolds:
         of = replace(asked, test=None).value()
-        return _in_order(asked, function, of, of.type, nulls=nulls)
+        return _fold_in_order(asked, function, of, of.type, nulls=nulls)
 
-    return made
+    return make_folds
 
 
-def _exact(of: TypedValue, power: int = 1, other: TypedValue | None = None) -> TypedValue:
+def _exact_product(of: TypedValue, power: int = 1, other: TypedValue | None = None) -> TypedValue:
     """Return a number, its square, or its product with another, exactly."""
 
     def part(value: TypedValue) -> Expr:
@@ -384,23 +388,23 @@ def _sum_of(of: TypedValue, scope: Scope) -> plan.Folded:
     return fold(Sum(nothing, skip_none=of.nullable), of, scope)
 
 
-def spread(of_float: Callable[..., Any], of_numeric: Callable[..., Any], less: int) -> Maker:
+def make_variance(of_float: Callable[..., Any], of_numeric: Callable[..., Any], less: int) -> Maker:
     """Make a variance or deviation; of integers and numerics Postgres has its own."""
 
-    def made(asked: AggregateCall) -> CallFolds:
-        of, scope = number(asked), asked.scope
+    def make_folds(asked: AggregateCall) -> CallFolds:
+        of, scope = numeric_argument(asked), asked.scope
         function, kind = of_float, FLOAT
         if scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT_KINDS:
             function, kind = of_numeric, DECIMAL
         if asked.distinct:
             return of_values(Of(_of_different, (function, less)), of, kind, scope)
-        sums = (_sum_of(_exact(of), scope), _sum_of(_exact(of, 2), scope))
+        sums = (_sum_of(_exact_product(of), scope), _sum_of(_exact_product(of, 2), scope))
         return CallFolds(
             (count_of(of, scope), *sums),
             lambda found: itself(Call(constant(function), (*found, constant(less))), kind),
         )
 
-    return made
+    return make_folds
 
 
 def _of_different(values: Any, function: Callable[..., Any], less: int) -> Any:
@@ -409,12 +413,12 @@ def _of_different(values: Any, function: Callable[..., Any], less: int) -> Any:
     return function(len(found), sum(found), sum(v * v for v in found), less)
 
 
-def together(function: Callable[..., Any], *parts: str, less: int | None = None) -> Maker:
+def make_regression(function: Callable[..., Any], *parts: str, less: int | None = None) -> Maker:
     """Make an aggregate of two numbers, of rows that have both; `parts` are the sums it needs."""
 
-    def made(asked: AggregateCall) -> CallFolds:
+    def make_folds(asked: AggregateCall) -> CallFolds:
         scope = asked.scope
-        x, y = number(asked), number(asked, 1)
+        x, y = numeric_argument(asked), numeric_argument(asked, 1)
         both = pair(x, y)
         if asked.distinct:
             called = Of(_of_different_pairs, (function, parts, () if less is None else (less,)))
@@ -425,14 +429,14 @@ def together(function: Callable[..., Any], *parts: str, less: int | None = None)
         )
         of = {"x": (one, None), "y": (two, None), "xy": (one, two), "xx": (one, one)}
         of["yy"] = (two, two)
-        sums = [_sum_of(_exact(of[p][0], other=of[p][1]), scope) for p in parts]
+        sums = [_sum_of(_exact_product(of[p][0], other=of[p][1]), scope) for p in parts]
         more = () if less is None else (constant(less),)
         return CallFolds(
             (count_of(both, scope), *sums),
             lambda found: itself(Call(constant(function), (*found, *more)), FLOAT),
         )
 
-    return made
+    return make_folds
 
 
 def _of_different_pairs(

@@ -38,20 +38,20 @@ from reactive.languages.sql.aggregates.calls import (
     CallFolds,
     Maker,
     OfDifferent,
+    aggregate_name,
     count_of,
     end,
     join_texts,
     list_values,
-    name_of,
+    make_regression,
+    make_variance,
     nothing,
-    number,
+    numeric_argument,
     of_values,
     pair,
     pairs,
     parse_aggregate,
     quantile,
-    spread,
-    together,
     whole_group,
 )
 from reactive.languages.sql.aggregates.calls import fold as fold
@@ -121,7 +121,7 @@ def folds_of_call(asked: AggregateCall) -> CallFolds:
     if asked.scope.dialect.name == "sqlite" and key not in OF_SQLITE:
         maker, where = None, " in sqlite"
     if maker is None:
-        name = name_of(asked.node)
+        name = aggregate_name(asked.node)
         raise asked.scope.error(
             asked.node, f"there is no aggregate {name!r}{where}{nearest(name, NAMES)}"
         )
@@ -131,7 +131,7 @@ def folds_of_call(asked: AggregateCall) -> CallFolds:
     if len(asked.taken) < len(asked.arguments):
         told = f"takes {len(asked.taken)}, and got {len(asked.arguments)}"
         raise asked.scope.error(
-            asked.node, f"{name_of(asked.node)}() {told} arguments", "leave the others out"
+            asked.node, f"{aggregate_name(asked.node)}() {told} arguments", "leave the others out"
         )
     return aggregated
 
@@ -153,7 +153,7 @@ def _read_order(asked: AggregateCall) -> None:
             )
 
 
-def _count(asked: AggregateCall) -> CallFolds:
+def _fold_count(asked: AggregateCall) -> CallFolds:
     """Return the folds of COUNT; refuse several arguments, and ORDER BY in count(*)."""
     scope = asked.scope
     if asked.order and not asked.arguments:
@@ -183,11 +183,13 @@ def _count_if(asked: AggregateCall) -> CallFolds:
     """Translate DuckDB's COUNT_IF: the sum of truth values, which of no rows is NULL."""
     of = cast(asked.value(), INT, asked.scope)
     if asked.distinct:
-        return of_values(folds.total_of_different, of, sum_type(of.type, asked.scope), asked.scope)
+        return of_values(
+            folds.total_of_different, of, type_of_sum(of.type, asked.scope), asked.scope
+        )
     return _sum_of_value(asked, of)
 
 
-def sum_type(kind: SqlType, scope: Scope) -> SqlType:
+def type_of_sum(kind: SqlType, scope: Scope) -> SqlType:
     """Return the type of a sum: a wide integer or decimal, else the type of the values.
 
     In Postgres it is the type that Postgres gives it.
@@ -203,10 +205,10 @@ def sum_type(kind: SqlType, scope: Scope) -> SqlType:
             return kind
 
 
-def _sum(asked: AggregateCall) -> CallFolds:
+def _fold_sum(asked: AggregateCall) -> CallFolds:
     """Return the folds of SUM, whose result is NULL if no summand has a value."""
-    of = number(asked)
-    kind = sum_type(of.type, asked.scope)
+    of = numeric_argument(asked)
+    kind = type_of_sum(of.type, asked.scope)
     if asked.distinct and kind.kind == "decimal":
         of = cast(of, SqlType("decimal", None, kind.scale), asked.scope)
     if asked.distinct:
@@ -241,7 +243,7 @@ def _of_intervals(asked: AggregateCall, of: TypedValue, function: Any) -> CallFo
 
 def _sum_of_value(asked: AggregateCall, of: TypedValue) -> CallFolds:
     """Return the folds of SUM without DISTINCT; they count, too, where the result may be NULL."""
-    kind = sum_type(of.type, asked.scope)
+    kind = type_of_sum(of.type, asked.scope)
     if kind.kind == "decimal" and of.type.kind == "int":
         of = cast(of, kind, asked.scope)
     function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
@@ -258,7 +260,7 @@ def _if_any(found: tuple[Expr, ...], kind: SqlType) -> TypedValue:
 
 def _total(asked: AggregateCall) -> CallFolds:
     """Translate SQLite's TOTAL, which is a float: 0.0 of no values."""
-    of = number(asked)
+    of = numeric_argument(asked)
     if asked.distinct:
         return of_values(folds.total_or_zero_of_different, of, FLOAT, asked.scope)
     function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
@@ -269,7 +271,7 @@ def _total(asked: AggregateCall) -> CallFolds:
 
 def _avg(asked: AggregateCall) -> CallFolds:
     """Return the folds of AVG of numbers, times or intervals; exact in Postgres for exact types."""
-    of = number(asked)
+    of = numeric_argument(asked)
     if asked.scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT_KINDS:
         return _numeric_avg(asked, of)
     kind = of.type if of.type.kind == "interval" else FLOAT
@@ -315,10 +317,10 @@ def _mean_of_times(asked: AggregateCall, of: TypedValue) -> CallFolds:
     return CallFolds((total, count), lambda found: itself(Call(constant(function), found), kind))
 
 
-def _extreme(kind: Any) -> Maker:
+def _make_extreme(kind: Any) -> Maker:
     """Return the maker of MIN or MAX, with the aggregation `kind`; it refuses a second argument."""
 
-    def made(asked: AggregateCall) -> CallFolds:
+    def make_folds(asked: AggregateCall) -> CallFolds:
         of = asked.value()
         if len(asked.arguments) > 1:
             raise asked.scope.error(asked.node, "least or greatest values of a number: array_agg")
@@ -332,7 +334,7 @@ def _extreme(kind: Any) -> Maker:
             lambda found: TypedValue(from_parts(found[0], of), of.type, () if never else found),
         )
 
-    return made
+    return make_folds
 
 
 def _extreme_by_class(kind: Any, of: TypedValue, asked: AggregateCall) -> CallFolds:
@@ -348,18 +350,18 @@ def _extreme_by_class(kind: Any, of: TypedValue, asked: AggregateCall) -> CallFo
 def _truth(kind: Any) -> Maker:
     """Make BOOL_AND, the least of truth values, or BOOL_OR, the greatest."""
 
-    def made(asked: AggregateCall) -> CallFolds:
+    def make_folds(asked: AggregateCall) -> CallFolds:
         of = cast(asked.value(), BOOL, asked.scope)
         function = fold(kind(nothing, skip_none=of.nullable), of, asked.scope)
         return CallFolds((function,), lambda found: itself(found[0], BOOL))
 
-    return made
+    return make_folds
 
 
-def _bits(aggregation: Callable[[], Aggregation[Any]], neutral: int) -> Maker:
+def _make_bit_aggregate(aggregation: Callable[[], Aggregation[Any]], neutral: int) -> Maker:
     """Return the maker of an aggregate of bits; its fold reads `neutral` in place of NULL."""
 
-    def made(asked: AggregateCall) -> CallFolds:
+    def make_folds(asked: AggregateCall) -> CallFolds:
         of, scope = asked.value(), asked.scope
         if asked.distinct and aggregation is _xor:
             return of_values(folds.exclusive_or_of_different, of, of.type, scope)
@@ -370,7 +372,7 @@ def _bits(aggregation: Callable[[], Aggregation[Any]], neutral: int) -> Maker:
         function, count = fold(aggregation(), filled, scope), count_of(of, scope)
         return CallFolds((function, count), lambda found: _if_any(found, of.type))
 
-    return made
+    return make_folds
 
 
 def _and() -> Aggregation[Any]:
@@ -388,7 +390,7 @@ def _xor() -> Aggregation[Any]:
 def _at_extreme(kind: Any) -> Maker:
     """Make ARG_MIN or ARG_MAX: of the row with the extreme key; of several, by the value."""
 
-    def made(asked: AggregateCall) -> CallFolds:
+    def make_folds(asked: AggregateCall) -> CallFolds:
         value, key = asked.value(), asked.value(1)
         both = pair(by_parts(key), by_parts(value))
         function = fold(kind(nothing, skip_none=both.nullable), both, asked.scope)
@@ -399,38 +401,38 @@ def _at_extreme(kind: Any) -> Maker:
             ),
         )
 
-    return made
+    return make_folds
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
-    exp.Count: _count,
+    exp.Count: _fold_count,
     exp.CountIf: _count_if,
-    exp.ApproxDistinct: lambda asked: _count(replace(asked, distinct=True)),
-    exp.Sum: _sum,
+    exp.ApproxDistinct: lambda asked: _fold_count(replace(asked, distinct=True)),
+    exp.Sum: _fold_sum,
     exp.Avg: _avg,
-    exp.Min: _extreme(Min),
-    exp.Max: _extreme(Max),
+    exp.Min: _make_extreme(Min),
+    exp.Max: _make_extreme(Max),
     exp.LogicalAnd: _truth(Min),
     exp.LogicalOr: _truth(Max),
-    exp.BitwiseAndAgg: _bits(_and, -1),
-    exp.BitwiseOrAgg: _bits(_or, 0),
-    exp.BitwiseXorAgg: _bits(_xor, 0),
-    exp.Stddev: spread(folds.deviation, postgres.deviation, 1),
-    exp.StddevSamp: spread(folds.deviation, postgres.deviation, 1),
-    exp.StddevPop: spread(folds.deviation, postgres.deviation, 0),
-    exp.Variance: spread(folds.variance, postgres.variance, 1),
-    exp.VariancePop: spread(folds.variance, postgres.variance, 0),
-    exp.CovarPop: together(folds.covariance, "x", "y", "xy", less=0),
-    exp.CovarSamp: together(folds.covariance, "x", "y", "xy", less=1),
-    exp.Corr: together(folds.correlation, "x", "y", "xy", "xx", "yy"),
-    exp.RegrSlope: together(folds.slope, "x", "y", "xy", "yy"),
-    exp.RegrIntercept: together(folds.intercept, "x", "y", "xy", "yy"),
-    exp.RegrR2: together(folds.fit, "x", "y", "xy", "xx", "yy"),
-    exp.RegrAvgx: together(folds.ratio, "y"),
-    exp.RegrAvgy: together(folds.ratio, "x"),
-    exp.RegrSxx: together(folds.deviations, "y", "y", "yy"),
-    exp.RegrSyy: together(folds.deviations, "x", "x", "xx"),
-    exp.RegrSxy: together(folds.deviations, "x", "y", "xy"),
+    exp.BitwiseAndAgg: _make_bit_aggregate(_and, -1),
+    exp.BitwiseOrAgg: _make_bit_aggregate(_or, 0),
+    exp.BitwiseXorAgg: _make_bit_aggregate(_xor, 0),
+    exp.Stddev: make_variance(folds.deviation, postgres.deviation, 1),
+    exp.StddevSamp: make_variance(folds.deviation, postgres.deviation, 1),
+    exp.StddevPop: make_variance(folds.deviation, postgres.deviation, 0),
+    exp.Variance: make_variance(folds.variance, postgres.variance, 1),
+    exp.VariancePop: make_variance(folds.variance, postgres.variance, 0),
+    exp.CovarPop: make_regression(folds.covariance, "x", "y", "xy", less=0),
+    exp.CovarSamp: make_regression(folds.covariance, "x", "y", "xy", less=1),
+    exp.Corr: make_regression(folds.correlation, "x", "y", "xy", "xx", "yy"),
+    exp.RegrSlope: make_regression(folds.slope, "x", "y", "xy", "yy"),
+    exp.RegrIntercept: make_regression(folds.intercept, "x", "y", "xy", "yy"),
+    exp.RegrR2: make_regression(folds.fit, "x", "y", "xy", "xx", "yy"),
+    exp.RegrAvgx: make_regression(folds.ratio, "y"),
+    exp.RegrAvgy: make_regression(folds.ratio, "x"),
+    exp.RegrSxx: make_regression(folds.deviations, "y", "y", "yy"),
+    exp.RegrSyy: make_regression(folds.deviations, "x", "x", "xx"),
+    exp.RegrSxy: make_regression(folds.deviations, "x", "y", "xy"),
     exp.RegrCount: pairs,
     exp.ArgMin: _at_extreme(Min),
     exp.ArgMax: _at_extreme(Max),
@@ -448,9 +450,9 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Last: end(folds.last, nulls=True),
     "every": _truth(Min),
     "total": _total,
-    "fsum": _sum,
-    "sumkahan": _sum,
-    "kahan_sum": _sum,
+    "fsum": _fold_sum,
+    "sumkahan": _fold_sum,
+    "kahan_sum": _fold_sum,
     "favg": _avg,
     "product": whole_group(folds.product, FLOAT),
     "geomean": whole_group(folds.geometric_mean, FLOAT),

@@ -77,14 +77,14 @@ SWAPPED = frozenset(
 )
 
 
-def is_operator(node: exp.Expr) -> bool:
-    """Return True if `operation` translates a node."""
+def is_arithmetic(node: exp.Expr) -> bool:
+    """Return True if `translate_arithmetic` translates a node."""
     return type(node) in SYMBOLS or isinstance(
         node, exp.Div | exp.IntDiv | exp.Mod | exp.Neg | exp.DPipe | exp.BitwiseNot
     )
 
 
-def operation(node: Any, scope: Scope) -> TypedValue:
+def translate_arithmetic(node: Any, scope: Scope) -> TypedValue:
     """Return the value of an operator.
 
     Raises
@@ -92,7 +92,7 @@ def operation(node: Any, scope: Scope) -> TypedValue:
     PlanError: there is no such operator for values of these types.
     """
     if isinstance(node, exp.Neg | exp.BitwiseNot):
-        return _unary(node, scope)
+        return _translate_prefix(node, scope)
     left, right = scope.value(node.left), scope.value(node.right)
     if is_null(left) or is_null(right):
         if "null" in (left.type.kind, right.type.kind):
@@ -112,7 +112,7 @@ def _of_two(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> Typ
     return calculate(SYMBOLS[type(node)], left, right, node, scope)
 
 
-def _unary(node: Any, scope: Scope) -> TypedValue:
+def _translate_prefix(node: Any, scope: Scope) -> TypedValue:
     """Return the value of `-x` or `~x`; refuse `-` of a text."""
     of = scope.value(node.this)
     if isinstance(node, exp.BitwiseNot):

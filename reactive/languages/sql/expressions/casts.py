@@ -112,7 +112,7 @@ def cast(
             of_zone = (read_of_duckdb, of_zone[1])
         return _convert_by(of_zone, value, to, attempt=attempt)
     if scope.dialect.name == "postgres":
-        return _of_postgres(value, to, scope)
+        return _cast_like_postgres(value, to, scope)
     if to.kind == value.type.kind == "int" and to.size is None:
         return value
     if value.type == to and to.kind not in ("any", "array", "struct"):
@@ -182,7 +182,7 @@ def _convert_by(
     return _call_or_fold(function, to, value, *more)
 
 
-def _of_postgres(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
+def _cast_like_postgres(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     """Return a value cast as Postgres does.
 
     Raises
@@ -215,7 +215,7 @@ def _maker(
         return of_zone or (None, ())
     match to.kind:
         case "struct" if of.kind == "struct":
-            return _of_fields(of, to, attempt=attempt, exact=exact, zone=zone), ()
+            return _make_struct_cast(of, to, attempt=attempt, exact=exact, zone=zone), ()
         case "any" | "null" | "struct":
             return None, ()
         case "array" if of.kind == "text":
@@ -294,7 +294,7 @@ def _part_maker(
     return _Part(function, more, attempt)
 
 
-def _of_fields(
+def _make_struct_cast(
     of: SqlType, to: SqlType, *, attempt: bool, exact: bool, zone: str
 ) -> Callable[..., Any] | None:
     """Return the function that makes a struct another, whose fields are found by their names.
@@ -440,7 +440,7 @@ def align(
     if scope.dialect.numeric_booleans:
         left, right = values
         return sqlite.compared(left, right, ordered=place == "order")
-    values, kind = _of_one_type(node, scope, values, place)
+    values, kind = _convert_to_one_type(node, scope, values, place)
     return tuple(convert_to_compare(value, kind, scope) for value in values)
 
 
@@ -460,13 +460,13 @@ def equal_types(
     if scope.dialect.numeric_booleans:
         kind = sqlite.together([value.type for value in values])
         return values, replace(kind, affinity=None, collation=None, is_collated=False)
-    values, kind = _of_one_type(node, scope, values, place)
+    values, kind = _convert_to_one_type(node, scope, values, place)
     if kind.kind in ("any", "null"):
         return values, kind
     return tuple(cast(value, _wide(kind), scope) for value in values), kind
 
 
-def _of_one_type(
+def _convert_to_one_type(
     node: exp.Expr | None, scope: Scope, values: tuple[TypedValue, ...], place: Place
 ) -> tuple[tuple[TypedValue, ...], SqlType]:
     """Return values and their type; constant texts are read as it. Refuse types without one."""

@@ -62,13 +62,13 @@ def comparison(
     symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope
 ) -> Expr:
     """Return the condition that a comparison of values of any types is TRUE."""
-    left, right = align(node, scope, left, right, place=place_of(symbol))
+    left, right = align(node, scope, left, right, place=common_type_place(symbol))
     if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
         return conjunction((*present(left, right), total_order(symbol, left, right)))
     return compare_values(symbol, left, right)
 
 
-def place_of(symbol: str) -> Place:
+def common_type_place(symbol: str) -> Place:
     """Return the place of a comparison in the table of common types."""
     return "equality" if symbol in ("==", "!=") else "order"
 
@@ -115,7 +115,7 @@ def compare_values(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
         if all(map(is_simple, leaves(left, right))):
             return all_of(there, test)
         return Conditional(there, test, FALSE)  # one condition evaluates a subquery once
-    before = present(_inner(left), _inner(right))
+    before = present(_without_own_null(left), _without_own_null(right))
     behind = tuple(t for v in (left, right) for t in present(v) if t not in before)
     if left.expr != right.expr and len(behind) == 2:  # None is equal to nothing else
         behind = behind[:1] if is_simple(left.expr) else behind[1:]
@@ -124,7 +124,7 @@ def compare_values(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
     return conjunction((*before, test, *behind))
 
 
-def _inner(value: TypedValue) -> TypedValue:
+def _without_own_null(value: TypedValue) -> TypedValue:
     """Return a value that is NULL only if a leaf before its own expression is None."""
     is_leaf = value.nulls[-1:] == (value.expr,)
     return TypedValue(value.expr, value.type, value.nulls[:-1] if is_leaf else value.nulls)

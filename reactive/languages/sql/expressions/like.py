@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 QUANTIFIERS = (exp.Any, exp.All)
 
 
-def like(node: Any, scope: Scope) -> TypedValue:
+def translate_like(node: Any, scope: Scope) -> TypedValue:
     """Translate LIKE and ILIKE, with an ESCAPE or without."""
     inner = node.this if isinstance(node, exp.Escape) else node
     if isinstance(inner.expression, QUANTIFIERS):

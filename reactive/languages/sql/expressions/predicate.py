@@ -27,16 +27,16 @@ from reactive.languages.sql.expressions.comparisons import (
     any_of,
     are_ordered_by_parts,
     as_boolean,
+    common_type_place,
     compare_values,
     comparison,
     in_range,
     missing,
     negate_test,
     of_value,
-    place_of,
     total_order,
 )
-from reactive.languages.sql.expressions.like import QUANTIFIERS, like, query_in
+from reactive.languages.sql.expressions.like import QUANTIFIERS, query_in, translate_like
 from reactive.languages.sql.expressions.operands import check_condition
 from reactive.languages.sql.postgres.grammar import OF_BOOLEANS
 from reactive.languages.sql.postgres.resolution import against_elements
@@ -76,11 +76,11 @@ def false(node: Any, scope: Scope) -> Expr:
     return _is(node, scope, wanted=False)
 
 
-def truth(node: Any, scope: Scope) -> TypedValue:
+def condition_value(node: Any, scope: Scope) -> TypedValue:
     """Return a condition as a value: True, False or NULL; refuse a node that is no condition."""
     if type(node) in COMPARISONS and not _is_quantified(node):
         if _has_array(node):
-            return _of_array(node, scope)
+            return _compare_with_array(node, scope)
         if not _are_rows(node) or scope.dialect.total_rows:
             return _comparison_value(node, scope)
     match node:
@@ -88,7 +88,7 @@ def truth(node: Any, scope: Scope) -> TypedValue:
             of = _condition(scope.value(node.this), node, scope)
             return strict(Operation("not", (of.expr,)), BOOL, of)
         case exp.Like() | exp.ILike() | exp.Escape():
-            return like(node, scope)
+            return translate_like(node, scope)
     if not isinstance(node, TWO_VALUED) and type(node) not in COMPARISONS:
         raise scope.error(node, f"{node.sql(scope.dialect.name)} is not supported here")
     made = scope.true(node)
@@ -142,9 +142,9 @@ def _is(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         case exp.Is():
             return _identity(node, scope, wanted=wanted)
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
-            return _same(node, scope, wanted=isinstance(node, exp.NullSafeEQ) is wanted)
+            return _test_distinct(node, scope, wanted=isinstance(node, exp.NullSafeEQ) is wanted)
         case exp.Between():
-            return _between(node, scope, wanted=wanted)
+            return _test_between(node, scope, wanted=wanted)
         case _ if type(node) in COMPARISONS:
             return _comparison(node, scope, wanted=wanted)
         case _:
@@ -185,9 +185,9 @@ def _comparison(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     if _is_quantified(node):
         return scope.matches(node, negated=not wanted)
     if _are_rows(node) and not scope.dialect.total_rows:
-        return _rows(node, scope, wanted=wanted)
+        return _compare_rows(node, scope, wanted=wanted)
     if _has_array(node):
-        return of_value(_of_array(node, scope), wanted=wanted)
+        return of_value(_compare_with_array(node, scope), wanted=wanted)
     symbol = COMPARISONS[type(node)]
     left, right = scope.value(node.left), scope.value(node.right)
     return comparison(symbol if wanted else OPPOSITE[symbol], left, right, node, scope)
@@ -209,7 +209,11 @@ def _comparison_value(node: Any, scope: Scope) -> TypedValue:
     """Return the value of a comparison, which is NULL if a side is."""
     symbol = COMPARISONS[type(node)]
     left, right = align(
-        node, scope, scope.value(node.left), scope.value(node.right), place=place_of(symbol)
+        node,
+        scope,
+        scope.value(node.left),
+        scope.value(node.right),
+        place=common_type_place(symbol),
     )
     if is_null(left) or is_null(right):
         return NULL_VALUE
@@ -226,7 +230,7 @@ def _is_quantified(node: Any) -> bool:
     )
 
 
-def _of_array(node: Any, scope: Scope) -> TypedValue:
+def _compare_with_array(node: Any, scope: Scope) -> TypedValue:
     """Translate `x = ANY (array)`, `x <> ALL (array)` and the like."""
     left, right = node.left, node.right
     symbol = COMPARISONS[type(node)]
@@ -250,29 +254,31 @@ def _of_array(node: Any, scope: Scope) -> TypedValue:
 
 
 def _are_rows(node: Any) -> bool:
-    return isinstance(_row_of(node.left), exp.Tuple) and isinstance(_row_of(node.right), exp.Tuple)
+    return isinstance(_without_row_call(node.left), exp.Tuple) and isinstance(
+        _without_row_call(node.right), exp.Tuple
+    )
 
 
-def _row_of(node: Any) -> Any:
+def _without_row_call(node: Any) -> Any:
     """Return the tuple `(a, b)` for `row(a, b)`; any other node as it is."""
     if isinstance(node, exp.Anonymous) and str(node.this).lower() == "row":
         return exp.Tuple(expressions=list(node.expressions))
     return node
 
 
-def _rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+def _compare_rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """Return the test of a comparison of rows field by field; refuse rows of different lengths."""
-    lefts, rights = (_row_of(side).expressions for side in (node.left, node.right))
+    lefts, rights = (_without_row_call(side).expressions for side in (node.left, node.right))
     if len(lefts) != len(rights):
         raise scope.error(node, f"rows of {len(lefts)} and of {len(rights)} fields are compared")
     fields = [
         (scope.value(left), scope.value(right)) for left, right in zip(lefts, rights, strict=True)
     ]
     symbol = COMPARISONS[type(node)]
-    return _of_fields(symbol if wanted else OPPOSITE[symbol], fields, node, scope)
+    return _compare_fields(symbol if wanted else OPPOSITE[symbol], fields, node, scope)
 
 
-def _of_fields(
+def _compare_fields(
     symbol: str, fields: Sequence[tuple[TypedValue, TypedValue]], node: Any, scope: Scope
 ) -> Expr:
     """Return the test of two rows as pairs of fields; the first pair that differs decides."""
@@ -301,7 +307,7 @@ def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         array = apply(rows.among, BOOL, scope.value(node.this), scope.value(field))
         return of_value(array, wanted=wanted)
     value = scope.value(node.this)
-    if isinstance(_row_of(node.this), exp.Tuple) and not scope.dialect.total_rows:
+    if isinstance(_without_row_call(node.this), exp.Tuple) and not scope.dialect.total_rows:
         return _in_rows(node, scope, wanted=wanted)
     if not node.expressions:
         return FALSE if wanted else TRUE
@@ -333,9 +339,9 @@ def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     other = node.expression
     take(other)
     if scope.dialect.name == "postgres" and isinstance(other, exp.Null):
-        row = _row_of(node.this)
+        row = _without_row_call(node.this)
         while isinstance(row, exp.Paren):
-            row = _row_of(row.this)
+            row = _without_row_call(row.this)
         if isinstance(row, exp.Tuple):
             return _row_is_null(row, node, scope, wanted=wanted)
     wanted = wanted is not bool(node.args.get("negate"))
@@ -346,7 +352,7 @@ def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     if isinstance(other, exp.Boolean):
         made = scope.true(node.this) if other.this else scope.false(node.this)
         return made if wanted else negate_test(made)
-    return _same(node, scope, wanted=wanted)
+    return _test_distinct(node, scope, wanted=wanted)
 
 
 def _row_is_null(row: Any, node: Any, scope: Scope, *, wanted: bool) -> Expr:
@@ -359,13 +365,13 @@ def _row_is_null(row: Any, node: Any, scope: Scope, *, wanted: bool) -> Expr:
     return gone if wanted else negate_test(gone)
 
 
-def _same(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+def _test_distinct(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """Translate IS [NOT] DISTINCT FROM: NULL is equal to NULL."""
     values = align(node, scope, scope.value(node.this), scope.value(node.expression))
     return Operation("==" if wanted else "!=", tuple(map(as_optional, values)))
 
 
-def _between(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+def _test_between(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """Return the test that BETWEEN is TRUE, or that it is FALSE if not `wanted`."""
     value, low, high = (scope.value(node.args[each]) for each in ("this", "low", "high"))
     if scope.dialect.name == "duckdb":

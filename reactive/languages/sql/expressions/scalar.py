@@ -21,7 +21,7 @@ from reactive.languages.sql.aggregates import kinds as aggregates
 from reactive.languages.sql.expressions import arithmetic, zones
 from reactive.languages.sql.expressions.casts import apply, cast
 from reactive.languages.sql.expressions.operands import check_operands
-from reactive.languages.sql.expressions.predicate import truth
+from reactive.languages.sql.expressions.predicate import condition_value
 from reactive.languages.sql.postgres import operators
 from reactive.languages.sql.postgres.forms import decimal_of_text
 from reactive.languages.sql.postgres.functions import TABLE as of_postgres
@@ -77,23 +77,23 @@ def value(node: Any, scope: Scope) -> TypedValue:
         case exp.Cast():
             return _cast(node, scope)
         case exp.Tuple():
-            return _row(node, scope)
+            return _translate_row(node, scope)
         case exp.Dot():
             return scope.field(scope.value(node.this), node.expression.name, node)
         case exp.HexString() | exp.BitString() if scope.dialect.name == "postgres":
             raise scope.error(node, "bit strings of postgres are not supported", "use bytea")
-        case exp.HexString() if scope.dialect.name == "duckdb" and _is_number(node, scope):
+        case exp.HexString() if scope.dialect.name == "duckdb" and _is_hex_number(node, scope):
             raise scope.error(node, "duckdb has no numbers in hexadecimal digits")
         case exp.ByteString() | exp.HexString():
             return literal(
                 bytes.fromhex(node.this) if isinstance(node, exp.HexString) else node.this
             )
-        case _ if arithmetic.is_operator(node) and scope.dialect.name == "postgres":
+        case _ if arithmetic.is_arithmetic(node) and scope.dialect.name == "postgres":
             return operators.operation(node, scope)
         case _ if scope.dialect.name == "sqlite" and of_sqlite.is_operator(node):
             return of_sqlite.operation(node, scope)
-        case _ if arithmetic.is_operator(node) and scope.dialect.name == "duckdb":
-            return arithmetic.operation(node, scope)
+        case _ if arithmetic.is_arithmetic(node) and scope.dialect.name == "duckdb":
+            return arithmetic.translate_arithmetic(node, scope)
         case _:
             return _condition_or_call(node, scope)
 
@@ -112,7 +112,7 @@ def _condition_or_call(node: Any, scope: Scope) -> TypedValue:
     if isinstance(
         node, exp.Predicate | exp.Connector | exp.Not | exp.Between | exp.In | exp.Escape
     ):
-        return truth(node, scope)
+        return condition_value(node, scope)
     if isinstance(node, exp.Anonymous | exp.Func):
         raise unknown_function(node, scope)
     if isinstance(node, exp.Window):
@@ -127,7 +127,7 @@ def _condition_or_call(node: Any, scope: Scope) -> TypedValue:
 def written_name(node: Any, scope: Scope) -> str:
     """Return the name of a function as written; sqlglot may use another name."""
     found = CALL.match(source_of(scope.text, node))
-    return found[1].lower() if found else functions.name_of(node)
+    return found[1].lower() if found else functions.function_name(node)
 
 
 def _maker_of(node: Any, scope: Scope) -> Any:
@@ -170,7 +170,7 @@ def unknown_function(node: Any, scope: Scope) -> Exception:
     )
 
 
-def _is_number(node: exp.HexString, scope: Scope) -> bool:
+def _is_hex_number(node: exp.HexString, scope: Scope) -> bool:
     """Return True if a hexadecimal literal is written as a number (`0x1F`), not as bytes."""
     return source_of(scope.text, node).lower().startswith("0x")
 
@@ -181,7 +181,7 @@ def _literal(node: exp.Literal, scope: Scope) -> TypedValue:
     if node.is_string:
         return literal(text)
     if scope.dialect.name == "postgres":
-        return _number(text)
+        return _read_postgres_number(text)
     if text.isdigit():
         made = literal(int(text))
         return TypedValue(made.expr, SqlType("int", size=4 if len(text) < 10 else 8))
@@ -192,7 +192,7 @@ def _literal(node: exp.Literal, scope: Scope) -> TypedValue:
     return TypedValue(literal(Decimal(text)).expr, kind)
 
 
-def _number(text: str) -> TypedValue:
+def _read_postgres_number(text: str) -> TypedValue:
     """Return a number of Postgres: an integer of the size that it needs, or a numeric."""
     if text.isdigit() and int(text) < 1 << 63:
         made = literal(int(text))
@@ -233,7 +233,7 @@ def checked_length(declared: Any, scope: Scope) -> int | None:
     return length
 
 
-def _row(node: Any, scope: Scope) -> TypedValue:
+def _translate_row(node: Any, scope: Scope) -> TypedValue:
     """Return `(a, b)` as one value."""
     values = [scope.value(each) for each in node.expressions]
     names = tuple(f"column{place}" for place in range(len(values)))

@@ -242,7 +242,7 @@ def call_on_instants(
     """
     key = node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
     if key in OWN:
-        found = _own(key, node, scope, cast, applied)
+        found = _translate_by_own_rule(key, node, scope, cast, applied)
         if found is not None:
             return found
     if maker is None or not (key in LOCAL or key in OF_EPOCH):
@@ -252,12 +252,12 @@ def call_on_instants(
 
 def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -> TypedValue:
     """Return a call on instants as one on timestamps, in the database's zone, epochs in UTC."""
-    unit = _unit(key, node)
+    unit = _unit_of_extract(key, node)
     is_of_epoch = key in OF_EPOCH or unit == "epoch"
     zone = "UTC" if is_of_epoch else scope.dialect.timezone
     kept: dict[int, TypedValue] = {}
     try:
-        for each in _arguments(node):
+        for each in _time_arguments(node):
             value = scope.value(each)
             if unit.startswith("timezone") and is_zoned(value):
                 return applied(arrays.part_of_zone, INT, literal(unit), value, literal(zone))
@@ -272,7 +272,7 @@ def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -
             scope.values.pop(known, None)
 
 
-def _unit(key: Any, node: Any) -> str:
+def _unit_of_extract(key: Any, node: Any) -> str:
     """Return the part that EXTRACT or date_part() asks for; empty for other calls."""
     if key is exp.Extract:
         return str(node.this.name).lower()
@@ -281,7 +281,7 @@ def _unit(key: Any, node: Any) -> str:
     return ""
 
 
-def _arguments(node: Any) -> list[exp.Expr]:
+def _time_arguments(node: Any) -> list[exp.Expr]:
     """Return the arguments of a call that may be times; units and intervals are left out."""
     if isinstance(node, exp.Extract):
         return [node.expression]
@@ -293,22 +293,24 @@ def _is_unit(node: Any) -> bool:
     return isinstance(node, exp.Literal | exp.Var | exp.Interval)
 
 
-def _own(key: Any, node: Any, scope: Scope, cast: Cast, applied: Applied) -> TypedValue | None:
+def _translate_by_own_rule(
+    key: Any, node: Any, scope: Scope, cast: Cast, applied: Applied
+) -> TypedValue | None:
     """Return the value of a call that has its own rule for instants; None if none applies."""
     zone = literal(scope.dialect.timezone)
     if key is exp.AtTimeZone:
-        return _at(
+        return _translate_at_time_zone(
             scope.value(node.this), scope.value(node.args["zone"]), node, scope, cast, applied
         )
     if key == "timezone" and len(node.expressions) == 2:
         other, value = (scope.value(each) for each in node.expressions)
-        return _at(value, other, node, scope, cast, applied)
+        return _translate_at_time_zone(value, other, node, scope, cast, applied)
     if key == "make_timestamptz" and len(node.expressions) in (6, 7):
-        return _of_parts(node, scope, cast, applied)
+        return _make_instant(node, scope, cast, applied)
     if key is exp.UnixToTime:
         return _of_seconds(node, scope, applied)
     if key in (exp.TimestampTrunc, exp.DateTrunc):
-        return _truncated(node, scope, applied)
+        return _truncate_instant(node, scope, applied)
     if key is exp.DateBin and node.args.get("origin") is None:
         value = scope.value(node.expression)
         if is_zoned(value):
@@ -334,7 +336,7 @@ def _unit_below_a_day(node: Any) -> str:
     return unit if unit in arrays.BELOW_A_DAY else ""
 
 
-def _of_parts(node: Any, scope: Scope, cast: Cast, applied: Applied) -> TypedValue:
+def _make_instant(node: Any, scope: Scope, cast: Cast, applied: Applied) -> TypedValue:
     """Translate MAKE_TIMESTAMPTZ, in a zone that is named or in that of the database."""
     kinds = (*[INT] * 5, FLOAT, TEXT)
     given = [cast(scope.value(e), k, scope) for e, k in zip(node.expressions, kinds, strict=False)]
@@ -372,7 +374,7 @@ def _of_seconds(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
     return None
 
 
-def _truncated(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
+def _truncate_instant(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
     """Return an instant truncated to a unit in its zone; None for other values and units."""
     value, other = scope.value(node.this), node.args.get("zone")
     unit = unit_named(node.args["unit"].name)
@@ -385,7 +387,7 @@ def _truncated(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
     return applied(function, value.type, literal(unit), value, zone)
 
 
-def _at(
+def _translate_at_time_zone(
     value: TypedValue, other: TypedValue, node: Any, scope: Scope, cast: Cast, applied: Applied
 ) -> TypedValue:
     """Translate AT TIME ZONE: of an instant what clocks show, of a timestamp the instant.

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from reactive.languages.sql.functions import arrays, texts, times
 from reactive.languages.sql.functions.arrays import Maker as Maker
-from reactive.languages.sql.functions.arrays import name_of as name_of
+from reactive.languages.sql.functions.arrays import function_name as function_name
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
     **texts.TEXT_FUNCTIONS,

@@ -2,7 +2,7 @@
 
 How a line of a table of functions becomes a value.
 
-exp.Left: of(texts.left, TEXT, TEXT, INT)      left(text, integer) gives a text
+exp.Left: define_function(texts.left, TEXT, TEXT, INT)      left(text, integer) gives a text
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ SAME = SqlType("any", size=0)
 
 def arguments(node: Any) -> list[exp.Expr]:
     """Return the arguments of a call, in their order in the text."""
-    return list(_arguments(node))
+    return list(_iterate_arguments(node))
 
 
-def _arguments(node: Any) -> Iterator[exp.Expr]:
+def _iterate_arguments(node: Any) -> Iterator[exp.Expr]:
     """Yield the arguments of a call, which are marked as read; words such as units are left out."""
     names = ["expressions"] if isinstance(node, exp.Anonymous) else list(node.arg_types)
     for name in names:
-        given = peek(node, name)
-        parts = given if isinstance(given, list) else [given]
+        part = peek(node, name)
+        parts = part if isinstance(part, list) else [part]
         for place, each in enumerate(parts):
             if isinstance(each, exp.Expr) and not isinstance(each, exp.Var):
                 asked = node.args.get(name)  # which is read now
-                yield asked[place] if parts is given else asked
+                yield asked[place] if parts is part else asked
 
 
-def of(
+def define_function(
     function: Callable[..., Any],
     result: SqlType,
     *parameters: SqlType,
@@ -81,17 +81,19 @@ def of(
     Without parameters it takes as many of any type as it is given.
     """
 
-    def made(node: Any, scope: Scope) -> TypedValue:
-        values = given(node, scope, *parameters, optional=optional)
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        values = cast_arguments(node, scope, *parameters, optional=optional)
         if any(map(is_null, values)):
             return NULL_VALUE
         kind = values[0].type if result is SAME else result
         return (maybe if nullable else apply)(function, kind, *values)
 
-    return made
+    return translate
 
 
-def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> list[TypedValue]:
+def cast_arguments(
+    node: Any, scope: Scope, *parameters: SqlType, optional: int = 0
+) -> list[TypedValue]:
     """Return the values of the arguments, cast to the types that a function takes.
 
     Raises
@@ -101,16 +103,16 @@ def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> l
     nodes = arguments(node)
     if parameters and not len(parameters) - optional <= len(nodes) <= len(parameters):
         told = counts_told(len(parameters) - optional, len(parameters), len(nodes))
-        raise scope.error(node, f"{name_of(node)}() {told}")
+        raise scope.error(node, f"{function_name(node)}() {told}")
     values = [scope.value(each) for each in nodes]
     kinds = (*parameters, *[ANY] * len(values))
     for value, kind in zip(values, kinds, strict=False):
         if value.type.kind == "uuid" and kind.kind not in ("any", "uuid"):
-            raise scope.error(node, f"{name_of(node)}() takes no UUID", "cast it to text")
+            raise scope.error(node, f"{function_name(node)}() takes no UUID", "cast it to text")
         if kind.kind == "text" and value.type.kind in NO_TEXTS and scope.dialect.name == "duckdb":
             raise scope.error(
                 node,
-                f"duckdb has no {name_of(node)}() of {sql_name(value.type)}",
+                f"duckdb has no {function_name(node)}() of {sql_name(value.type)}",
                 "cast it to text",
             )
     return [
@@ -119,7 +121,7 @@ def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> l
     ]
 
 
-def name_of(node: Any) -> str:
+def function_name(node: Any) -> str:
     """Return the name of a function."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
@@ -135,7 +137,7 @@ def array_of(node: Any, scope: Scope) -> TypedValue:
     """Return the value of `[a, b]` or `ARRAY[a, b]`; refuse too many levels of arrays."""
     values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
     made = SqlType("array", items=(kind,))
-    if _levels(made) > MOST_LEVELS:
+    if _count_array_levels(made) > MOST_LEVELS:
         raise scope.error(node, f"arrays are nested more than {MOST_LEVELS} levels deep")
     return TypedValue(tuple_of(*map(as_optional, values)), made)
 
@@ -144,7 +146,7 @@ MOST_LEVELS = 100
 """Levels of arrays in arrays; values that are deeper cannot be hashed or compared."""
 
 
-def _levels(kind: SqlType) -> int:
+def _count_array_levels(kind: SqlType) -> int:
     """Return the number of levels of arrays."""
     found = 0
     while kind.kind == "array":
@@ -160,7 +162,7 @@ def element_type(value: TypedValue) -> SqlType:
 
 
 def _element(node: Any, scope: Scope) -> TypedValue:
-    array, place = given(node, scope)
+    array, place = cast_arguments(node, scope)
     return maybe(arrays.element, element_type(array), array, place)
 
 
@@ -191,7 +193,7 @@ def struct_of(node: Any, scope: Scope) -> TypedValue:
     return TypedValue(tuple_of(*map(as_optional, values)), kind)
 
 
-def _numbers(node: Any, scope: Scope) -> TypedValue:
+def _translate_series(node: Any, scope: Scope) -> TypedValue:
     """Translate RANGE and GENERATE_SERIES."""
     return series_of(node, scope, None)
 
@@ -232,19 +234,19 @@ def series_of(node: Any, scope: Scope, most: int | None) -> TypedValue:
 MOST = arrays.MOST_ELEMENTS + 1
 
 
-def _of_element(function: Any) -> Maker:
+def _define_of_element(function: Any) -> Maker:
     """Return the maker of a function from an array to a value of its elements' type, or NULL."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
-        (value,) = given(node, scope)
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        (value,) = cast_arguments(node, scope)
         return maybe(function, element_type(value), value)
 
-    return made
+    return translate
 
 
 def _concatenate_arrays(node: Any, scope: Scope) -> TypedValue:
     """Return the concatenation of arrays; DuckDB skips those that are NULL."""
-    values, kind = equal_types(tuple(given(node, scope)), scope, node)
+    values, kind = equal_types(tuple(cast_arguments(node, scope)), scope, node)
     if scope.dialect.name == "duckdb":
         items = tuple(map(as_optional, values))
         check_arguments(arrays.concatenated_of_all, [v for v in values if not is_null(v)])
@@ -255,7 +257,7 @@ def _concatenate_arrays(node: Any, scope: Scope) -> TypedValue:
     return made
 
 
-def _with_element(
+def _define_with_element(
     function: Callable[..., Any],
     result: SqlType,
     *,
@@ -267,13 +269,13 @@ def _with_element(
     With `knows_null` the function is also called for NULL.
     """
 
-    def made(node: Any, scope: Scope) -> TypedValue:
-        array, item = given(node, scope, ANY, ANY)
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        array, item = cast_arguments(node, scope, ANY, ANY)
         if is_null(array) or (is_null(item) and not knows_null):
             return NULL_VALUE
         if array.type.kind == "array":
-            of = TypedValue(Parameter(0), element_type(array))
-            (_, item), kind = equal_types((of, item), scope, node)
+            of_item = TypedValue(Parameter(0), element_type(array))
+            (_, item), kind = equal_types((of_item, item), scope, node)
             array = cast(array, SqlType("array", items=(kind,)), scope)
         kind = array.type if result is SAME else result
         if knows_null:
@@ -281,17 +283,17 @@ def _with_element(
             return itself(Call(constant(function), (as_optional(array), as_optional(item))), kind)
         return (maybe if nullable else apply)(function, kind, array, item)
 
-    return made
+    return translate
 
 
-def _longer(*, is_first: bool) -> Maker:
+def _define_extension(*, is_first: bool) -> Maker:
     """Make LIST_APPEND or LIST_PREPEND, which treat a NULL array as empty."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
-        array, item = given(node, scope, ANY, ANY)  # sqlglot has the array first
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        array, item = cast_arguments(node, scope, ANY, ANY)  # sqlglot has the array first
         if array.type.kind not in ("array", "null"):
             got = sql_name(array.type)
-            raise scope.error(node, f"{name_of(node)}() takes an array, and got {got}")
+            raise scope.error(node, f"{function_name(node)}() takes an array, and got {got}")
         of_item = (
             TypedValue(Parameter(0), element_type(array)) if array.type.kind == "array" else item
         )
@@ -301,22 +303,22 @@ def _longer(*, is_first: bool) -> Maker:
         function = arrays.prepended if is_first else arrays.appended
         return TypedValue(Call(constant(function), (as_optional(array), as_optional(item))), made)
 
-    return made
+    return translate
 
 
 def _array_to_string(node: Any, scope: Scope) -> TypedValue:
     """Translate ARRAY_TO_STRING; refuse a separator that is not constant."""
-    array, separator = given(node, scope, ANY, TEXT)
+    array, separator = cast_arguments(node, scope, ANY, TEXT)
     if not isinstance(separator.expr, Constant):
         raise scope.error(
             node,
-            f"duckdb has no {name_of(node)}() by a separator that a row says",
+            f"duckdb has no {function_name(node)}() by a separator that a row says",
             "write the separator",
         )
     return maybe(arrays.Joined(separator.expr.value), TEXT, array)
 
 
-def _field(node: Any, scope: Scope) -> TypedValue:
+def _read_struct_field(node: Any, scope: Scope) -> TypedValue:
     return scope.field(scope.value(node.this), node.expression.name, node)
 
 
@@ -336,47 +338,47 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Array: array_of,
     exp.Bracket: bracket,
     exp.Struct: struct_of,
-    exp.StructExtract: _field,
-    exp.ArraySize: of(len, INT, ANY),
-    exp.ArrayContains: _with_element(arrays.is_in, BOOL, knows_null=True),
-    exp.ArrayContainsAll: of(arrays.contains_all, BOOL, ANY, ANY),
+    exp.StructExtract: _read_struct_field,
+    exp.ArraySize: define_function(len, INT, ANY),
+    exp.ArrayContains: _define_with_element(arrays.is_in, BOOL, knows_null=True),
+    exp.ArrayContainsAll: define_function(arrays.contains_all, BOOL, ANY, ANY),
     # Earlier releases of sqlglot turn `a <@ b` around, and have no class for it.
     **(
-        {exp.ArrayContainedBy: of(arrays.contained_by, BOOL, ANY, ANY)}
+        {exp.ArrayContainedBy: define_function(arrays.contained_by, BOOL, ANY, ANY)}
         if hasattr(exp, "ArrayContainedBy")
         else {}
     ),
-    exp.ArrayOverlaps: of(arrays.contains_any, BOOL, ANY, ANY),
+    exp.ArrayOverlaps: define_function(arrays.contains_any, BOOL, ANY, ANY),
     exp.ArrayConcat: _concatenate_arrays,
-    exp.ArrayAppend: _longer(is_first=False),
-    exp.ArrayPrepend: _longer(is_first=True),
-    exp.ArrayReverse: of(arrays.backwards, SAME, ANY),
-    exp.ArrayPosition: _with_element(arrays.place_of, INT, knows_null=True),
-    "list_has_all": of(arrays.contains_all, BOOL, ANY, ANY),
-    "list_has_any": of(arrays.contains_any, BOOL, ANY, ANY),
-    "list_first": _of_element(arrays.first),
-    "list_last": _of_element(arrays.last),
-    "list_any_value": _of_element(arrays.any_value),
-    "list_unique": of(arrays.different, INT, ANY),
-    "list_indexof": _with_element(arrays.place_of, INT, knows_null=True),
-    "array_indexof": _with_element(arrays.place_of, INT, knows_null=True),
-    exp.ArrayDistinct: of(arrays.distinct, SAME, ANY),
+    exp.ArrayAppend: _define_extension(is_first=False),
+    exp.ArrayPrepend: _define_extension(is_first=True),
+    exp.ArrayReverse: define_function(arrays.backwards, SAME, ANY),
+    exp.ArrayPosition: _define_with_element(arrays.place_of, INT, knows_null=True),
+    "list_has_all": define_function(arrays.contains_all, BOOL, ANY, ANY),
+    "list_has_any": define_function(arrays.contains_any, BOOL, ANY, ANY),
+    "list_first": _define_of_element(arrays.first),
+    "list_last": _define_of_element(arrays.last),
+    "list_any_value": _define_of_element(arrays.any_value),
+    "list_unique": define_function(arrays.different, INT, ANY),
+    "list_indexof": _define_with_element(arrays.place_of, INT, knows_null=True),
+    "array_indexof": _define_with_element(arrays.place_of, INT, knows_null=True),
+    exp.ArrayDistinct: define_function(arrays.distinct, SAME, ANY),
     exp.ArraySort: _sort_list,
-    exp.ArrayMin: _of_element(arrays.least),
-    exp.ArrayMax: _of_element(arrays.greatest),
+    exp.ArrayMin: _define_of_element(arrays.least),
+    exp.ArrayMax: _define_of_element(arrays.greatest),
     exp.ArrayToString: _array_to_string,
-    exp.GenerateSeries: _numbers,
+    exp.GenerateSeries: _translate_series,
     "row": struct_of,
-    "list_position": _with_element(arrays.place_of, INT, knows_null=True),
-    "array_position": _with_element(arrays.place_of, INT, knows_null=True),
-    "list_reverse": of(arrays.backwards, SAME, ANY),
-    "array_reverse": of(arrays.backwards, SAME, ANY),
-    "list_slice": of(arrays.slice_of, SAME, ANY, INT, INT),
-    "array_slice": of(arrays.slice_of, SAME, ANY, INT, INT),
+    "list_position": _define_with_element(arrays.place_of, INT, knows_null=True),
+    "array_position": _define_with_element(arrays.place_of, INT, knows_null=True),
+    "list_reverse": define_function(arrays.backwards, SAME, ANY),
+    "array_reverse": define_function(arrays.backwards, SAME, ANY),
+    "list_slice": define_function(arrays.slice_of, SAME, ANY, INT, INT),
+    "array_slice": define_function(arrays.slice_of, SAME, ANY, INT, INT),
     "list_extract": _element,
     "list_element": _element,
     "array_extract": _element,
-    "list_sum": _of_element(arrays.total),
-    "list_avg": of(arrays.mean, FLOAT, ANY, nullable=True),
-    "cardinality": of(len, INT, ANY),
+    "list_sum": _define_of_element(arrays.total),
+    "list_avg": define_function(arrays.mean, FLOAT, ANY, nullable=True),
+    "cardinality": define_function(len, INT, ANY),
 }

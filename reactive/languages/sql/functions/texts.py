@@ -11,7 +11,12 @@ from sqlglot import exp
 from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, conjunction, constant
 from reactive.languages.sql.expressions.casts import align, apply, cast, equal_types
 from reactive.languages.sql.expressions.comparisons import comparison
-from reactive.languages.sql.functions.arrays import Maker, arguments, given, of
+from reactive.languages.sql.functions.arrays import (
+    Maker,
+    arguments,
+    cast_arguments,
+    define_function,
+)
 from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import arrays, letters, moments, rows, texts
 from reactive.languages.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sql_name
@@ -68,7 +73,7 @@ def binary(value: Any) -> str:
 
 def _bytes_in(node: Any, scope: Scope) -> TypedValue:
     """Return octet_length(), the size of bytes; refuse values of other types."""
-    (value,) = given(node, scope)
+    (value,) = cast_arguments(node, scope)
     if value.type.kind not in ("bytes", "any", "null"):
         raise scope.error(
             node, f"duckdb has no octet_length() of {sql_name(value.type)}", "strlen(text)"
@@ -76,28 +81,28 @@ def _bytes_in(node: Any, scope: Scope) -> TypedValue:
     return apply(len, INT, value)
 
 
-def _parts(function: Any) -> Maker:
+def _define_split(function: Any) -> Maker:
     """Make STRING_SPLIT and its like, for which a NULL separator occurs in no text."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
-        values = given(node, scope, TEXT, TEXT)
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        values = cast_arguments(node, scope, TEXT, TEXT)
         kind = SqlType("array", items=(TEXT,))
         check_arguments(function, values)
         return itself(Call(constant(function), tuple(map(as_optional, values))), kind)
 
-    return made
+    return translate
 
 
 def _hash(function: Any) -> Maker:
     """Make a hash of a text or of bytes."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
-        value, *more = given(node, scope)
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        value, *more = cast_arguments(node, scope)
         if value.type.kind != "bytes":
-            return of(function, TEXT, TEXT, *[INT] * len(more))(node, scope)
+            return define_function(function, TEXT, TEXT, *[INT] * len(more))(node, scope)
         return apply(function, TEXT, value, *more)
 
-    return made
+    return translate
 
 
 def base_64(text: str | bytes) -> str:
@@ -107,7 +112,7 @@ def base_64(text: str | bytes) -> str:
 
 def _base_64(node: Any, scope: Scope) -> TypedValue:
     """Translate TO_BASE64 of bytes; refuse a text, unless it is a literal."""
-    (value,) = given(node, scope, ANY)
+    (value,) = cast_arguments(node, scope, ANY)
     is_written = isinstance(arguments(node)[0], exp.Literal)
     if not is_written and value.type.kind not in ("bytes", "any", "null"):
         raise scope.error(
@@ -116,7 +121,7 @@ def _base_64(node: Any, scope: Scope) -> TypedValue:
     return apply(base_64, TEXT, value)
 
 
-def _text(kind: SqlType) -> bool:
+def _has_text_form(kind: SqlType) -> bool:
     """Return True for a type that is cast to a text where a text is taken."""
     return kind.kind not in ("array", "struct", "any")
 
@@ -125,13 +130,13 @@ def _concat(node: Any, scope: Scope) -> TypedValue:
     """Make CONCAT, which leaves out NULL; `||` does not."""
     values = [_as_text(scope.value(each), scope) for each in node.expressions]
     if any(v.type.kind == "array" for v in values):
-        return _joined_arrays(values)
+        return _concatenate_in_turn(values)
     if not leaves(*values):
         return apply(texts.joined, TEXT, *values)
     return TypedValue(Call(constant(texts.joined), tuple(map(as_optional, values))), TEXT)
 
 
-def _joined_arrays(values: list[TypedValue]) -> TypedValue:
+def _concatenate_in_turn(values: list[TypedValue]) -> TypedValue:
     """Return the concatenation of arrays, which is NULL if one of them is."""
     made = values[0]
     for value in values[1:]:
@@ -141,10 +146,10 @@ def _joined_arrays(values: list[TypedValue]) -> TypedValue:
 
 def _as_text(value: TypedValue, scope: Scope) -> TypedValue:
     """Return a value cast to a text; arrays, structs and unknown values as they are."""
-    return cast(value, TEXT, scope) if _text(value.type) else value
+    return cast(value, TEXT, scope) if _has_text_form(value.type) else value
 
 
-def _joined_by(node: Any, scope: Scope) -> TypedValue:
+def _join_by_separator(node: Any, scope: Scope) -> TypedValue:
     """Translate CONCAT_WS, which is NULL if the separator is."""
     separator, *values = (_as_text(scope.value(each), scope) for each in node.expressions)
     check_arguments(texts.joined_by, (separator, *values))
@@ -164,7 +169,7 @@ def _trim_text(node: Any, scope: Scope) -> TypedValue:
 
 def _pad(node: Any, scope: Scope) -> TypedValue:
     function = texts.filled_left if node.args.get("is_left") else texts.filled_right
-    return of(function, TEXT, TEXT, INT, TEXT, optional=1)(node, scope)
+    return define_function(function, TEXT, TEXT, INT, TEXT, optional=1)(node, scope)
 
 
 def _length(node: Any, scope: Scope) -> TypedValue:
@@ -175,20 +180,20 @@ def _length(node: Any, scope: Scope) -> TypedValue:
     return apply(len, INT, _as_text(value, scope))
 
 
-def _part(node: Any, scope: Scope) -> TypedValue:
+def _translate_substring(node: Any, scope: Scope) -> TypedValue:
     """Return SUBSTRING, or a slice of an array; in Postgres a text as start is a pattern."""
     value = scope.value(node.this)
     if value.type.kind == "array":
-        return of(arrays.slice_of, value.type, ANY, INT, INT)(node, scope)
+        return define_function(arrays.slice_of, value.type, ANY, INT, INT)(node, scope)
     if scope.dialect.name == "postgres":
         start = scope.value(node.args["start"])
         if start.type.kind == "text":
-            return of(texts.extracted_match, TEXT, TEXT, TEXT)(node, scope)
-        return of(texts.standard_part, TEXT, TEXT, INT, INT, optional=1)(node, scope)
-    return of(texts.part, TEXT, TEXT, INT, INT, optional=1)(node, scope)
+            return define_function(texts.extracted_match, TEXT, TEXT, TEXT)(node, scope)
+        return define_function(texts.standard_part, TEXT, TEXT, INT, INT, optional=1)(node, scope)
+    return define_function(texts.part, TEXT, TEXT, INT, INT, optional=1)(node, scope)
 
 
-def _replaced_match(node: Any, scope: Scope) -> TypedValue:
+def _replace_match(node: Any, scope: Scope) -> TypedValue:
     """Return regexp_replace() of texts, with its modifiers if there are some."""
     parts = [node.this, node.expression, node.args["replacement"]]
     more = node.args.get("modifiers")
@@ -196,7 +201,7 @@ def _replaced_match(node: Any, scope: Scope) -> TypedValue:
     return apply(texts.replaced_match, TEXT, *values)
 
 
-def _extracted_match(node: Any, scope: Scope) -> TypedValue:
+def _extract_match(node: Any, scope: Scope) -> TypedValue:
     values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.expression)]
     group = node.args.get("group")
     return apply(texts.extracted_match, TEXT, *values, scope.value(group) if group else literal(0))
@@ -212,12 +217,12 @@ def _contains(node: Any, scope: Scope) -> TypedValue:
     """Return the test that an array contains an element, or a text another text."""
     value = scope.value(arguments(node)[0])
     if value.type.kind == "array":
-        return of(arrays.contains, BOOL, ANY, ANY)(node, scope)
-    return of(texts.contains, BOOL, TEXT, TEXT)(node, scope)
+        return define_function(arrays.contains, BOOL, ANY, ANY)(node, scope)
+    return define_function(texts.contains, BOOL, TEXT, TEXT)(node, scope)
 
 
-def _letters(node: Any, scope: Scope) -> TypedValue:
-    return apply(texts.letters_of, TEXT, *given(node, scope))
+def _translate_chr(node: Any, scope: Scope) -> TypedValue:
+    return apply(texts.letters_of, TEXT, *cast_arguments(node, scope))
 
 
 def _same_text(node: Any, scope: Scope) -> TypedValue:
@@ -225,58 +230,58 @@ def _same_text(node: Any, scope: Scope) -> TypedValue:
 
 
 TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
-    exp.Upper: of(letters.upper, TEXT, TEXT),
-    exp.Lower: of(letters.lower, TEXT, TEXT),
+    exp.Upper: define_function(letters.upper, TEXT, TEXT),
+    exp.Lower: define_function(letters.lower, TEXT, TEXT),
     exp.Length: _length,
-    exp.Substring: _part,
-    exp.Left: of(texts.left, TEXT, TEXT, INT),
-    exp.Right: of(texts.right, TEXT, TEXT, INT),
+    exp.Substring: _translate_substring,
+    exp.Left: define_function(texts.left, TEXT, TEXT, INT),
+    exp.Right: define_function(texts.right, TEXT, TEXT, INT),
     exp.Trim: _trim_text,
     exp.Pad: _pad,
-    exp.Repeat: of(texts.repeated, TEXT, TEXT, INT),
-    exp.Reverse: of(letters.reversed_text, TEXT, TEXT),
-    exp.Replace: of(texts.replaced, TEXT, TEXT, TEXT, TEXT),
-    exp.Translate: of(texts.translated, TEXT, TEXT, TEXT, TEXT),
-    exp.SplitPart: of(texts.part_between, TEXT, TEXT, TEXT, INT),
-    exp.Split: _parts(texts.parts_of),
-    exp.StringToArray: _parts(texts.parts_of),
+    exp.Repeat: define_function(texts.repeated, TEXT, TEXT, INT),
+    exp.Reverse: define_function(letters.reversed_text, TEXT, TEXT),
+    exp.Replace: define_function(texts.replaced, TEXT, TEXT, TEXT, TEXT),
+    exp.Translate: define_function(texts.translated, TEXT, TEXT, TEXT, TEXT),
+    exp.SplitPart: define_function(texts.part_between, TEXT, TEXT, TEXT, INT),
+    exp.Split: _define_split(texts.parts_of),
+    exp.StringToArray: _define_split(texts.parts_of),
     exp.Initcap: lambda node, scope: apply(
         texts.capitalized, TEXT, cast(scope.value(node.this), TEXT, scope)
     ),
-    exp.StartsWith: of(texts.starts_with, BOOL, TEXT, TEXT),
-    exp.EndsWith: of(texts.ends_with, BOOL, TEXT, TEXT),
+    exp.StartsWith: define_function(texts.starts_with, BOOL, TEXT, TEXT),
+    exp.EndsWith: define_function(texts.ends_with, BOOL, TEXT, TEXT),
     exp.Contains: _contains,
     exp.StrPosition: _place,
     exp.Concat: _concat,
-    exp.ConcatWs: _joined_by,
-    exp.Ascii: of(texts.code_of, INT, TEXT),
-    exp.Unicode: of(texts.code_or_less, INT, TEXT),
-    exp.Chr: _letters,
-    exp.BitLength: of(texts.bits_of, INT, TEXT),
-    exp.RegexpLike: of(texts.has_match, BOOL, TEXT, TEXT, TEXT, optional=1),
+    exp.ConcatWs: _join_by_separator,
+    exp.Ascii: define_function(texts.code_of, INT, TEXT),
+    exp.Unicode: define_function(texts.code_or_less, INT, TEXT),
+    exp.Chr: _translate_chr,
+    exp.BitLength: define_function(texts.bits_of, INT, TEXT),
+    exp.RegexpLike: define_function(texts.has_match, BOOL, TEXT, TEXT, TEXT, optional=1),
     exp.RegexpILike: lambda node, scope: apply(
         texts.has_match, BOOL, scope.value(node.this), scope.value(node.expression), literal("i")
     ),
-    exp.RegexpFullMatch: of(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
-    exp.SimilarTo: of(texts.is_match, BOOL, TEXT, TEXT),
-    exp.RegexpReplace: _replaced_match,
-    exp.RegexpExtract: _extracted_match,
-    exp.Levenshtein: of(texts.distance, INT, TEXT, TEXT),
+    exp.RegexpFullMatch: define_function(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
+    exp.SimilarTo: define_function(texts.is_match, BOOL, TEXT, TEXT),
+    exp.RegexpReplace: _replace_match,
+    exp.RegexpExtract: _extract_match,
+    exp.Levenshtein: define_function(texts.distance, INT, TEXT, TEXT),
     exp.MD5: _hash(md5),
     exp.SHA2: _hash(sha256),
-    exp.Hex: of(hexadecimal, TEXT, ANY),
+    exp.Hex: define_function(hexadecimal, TEXT, ANY),
     exp.ToBase64: _base_64,
     "base64": _base_64,
-    exp.RegexpSplit: _parts(texts.parts_of_matches),
-    "bin": of(binary, TEXT, ANY),
-    exp.Glob: of(texts.glob, BOOL, TEXT, TEXT),
-    "prefix": of(texts.starts_with, BOOL, TEXT, TEXT),
-    "suffix": of(texts.ends_with, BOOL, TEXT, TEXT),
-    "ord": of(texts.code_or_less, INT, TEXT),
-    "strlen": of(texts.bytes_in, INT, TEXT),
+    exp.RegexpSplit: _define_split(texts.parts_of_matches),
+    "bin": define_function(binary, TEXT, ANY),
+    exp.Glob: define_function(texts.glob, BOOL, TEXT, TEXT),
+    "prefix": define_function(texts.starts_with, BOOL, TEXT, TEXT),
+    "suffix": define_function(texts.ends_with, BOOL, TEXT, TEXT),
+    "ord": define_function(texts.code_or_less, INT, TEXT),
+    "strlen": define_function(texts.bytes_in, INT, TEXT),
     "octet_length": _bytes_in,
-    "editdist3": of(texts.distance, INT, TEXT, TEXT),
-    "regexp_full_match": of(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
+    "editdist3": define_function(texts.distance, INT, TEXT, TEXT),
+    "regexp_full_match": define_function(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
     "string": _same_text,
 }
 
@@ -284,7 +289,7 @@ TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
 # Functions that choose among values, or tell of one: COALESCE, NULLIF, GREATEST, TYPEOF.
 
 
-def chosen(
+def choose_branch(
     branches: list[tuple[Expr, TypedValue]], otherwise: TypedValue, scope: Scope, node: exp.Expr
 ) -> TypedValue:
     """Return the value of the first branch whose test is true, or else `otherwise`."""
@@ -313,7 +318,7 @@ def case(node: Any, scope: Scope) -> TypedValue:
         branches.append((_test(node, each.this, scope), scope.value(each.args["true"])))
     default = node.args.get("default")
     otherwise = NULL_VALUE if default is None else scope.value(default)
-    return chosen(branches, otherwise, scope, node)
+    return choose_branch(branches, otherwise, scope, node)
 
 
 def _test(node: Any, when: exp.Expr, scope: Scope) -> Expr:
@@ -326,7 +331,7 @@ def _test(node: Any, when: exp.Expr, scope: Scope) -> Expr:
 def conditional(node: Any, scope: Scope) -> TypedValue:
     """Translate IF(test, then, otherwise)."""
     otherwise = node.args.get("false")
-    return chosen(
+    return choose_branch(
         [(scope.true(node.this), scope.value(node.args["true"]))],
         NULL_VALUE if otherwise is None else scope.value(otherwise),
         scope,
@@ -362,7 +367,7 @@ def _until_never_null(values: tuple[TypedValue, ...]) -> tuple[TypedValue, ...]:
     return values
 
 
-def null_if(node: Any, scope: Scope) -> TypedValue:
+def translate_nullif(node: Any, scope: Scope) -> TypedValue:
     """Return the first value, or NULL if it equals the second."""
     if scope.dialect.name == "postgres":  # of the type of the left operand of its `=`
         value, other = operands("=", node, (node.this, node.expression), scope)
@@ -382,10 +387,10 @@ def _equal(one: Any, other: Any) -> bool:
     return one is not None and bool(one == other)
 
 
-def _extreme(function: Any, builtin: Any) -> Maker:
+def _define_extreme(function: Any, builtin: Any) -> Maker:
     """Make GREATEST or LEAST; strict where none may be NULL."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         found = tuple(scope.value(each) for each in arguments(node))
         values, kind = equal_types(found, scope, node)
         if kind.kind in ("struct", "array"):
@@ -397,14 +402,14 @@ def _extreme(function: Any, builtin: Any) -> Maker:
             return values[0] if len(values) == 1 else apply(builtin, kind, *values)
         return itself(Call(constant(function), tuple(map(as_optional, values))), kind)
 
-    return made
+    return translate
 
 
-def _type_name(node: Any, scope: Scope) -> TypedValue:
+def _translate_typeof(node: Any, scope: Scope) -> TypedValue:
     return literal(sql_name(scope.value(arguments(node)[0]).type))
 
 
-def _first(node: Any, scope: Scope) -> TypedValue:
+def _take_first_argument(node: Any, scope: Scope) -> TypedValue:
     """Translate LIKELY and its kind: the value of the first argument."""
     return scope.value(arguments(node)[0])
 
@@ -412,10 +417,10 @@ def _first(node: Any, scope: Scope) -> TypedValue:
 def _refuse_call(reason: str) -> Maker:
     """Return a maker that refuses its call for `reason`, and suggests a parameter."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         raise scope.error(node, f"{node.sql()} {reason}", "give it as a parameter: `:name`")
 
-    return made
+    return translate
 
 
 _BY_CHANCE = _refuse_call("is another value each time, which a live query cannot keep")
@@ -423,13 +428,13 @@ CHOICE_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.Case: case,
     exp.If: conditional,
     exp.Coalesce: coalesce_values,
-    exp.Nullif: null_if,
-    exp.Greatest: _extreme(moments.greatest, max),
-    exp.Least: _extreme(moments.least, min),
-    exp.Typeof: _type_name,
+    exp.Nullif: translate_nullif,
+    exp.Greatest: _define_extreme(moments.greatest, max),
+    exp.Least: _define_extreme(moments.least, min),
+    exp.Typeof: _translate_typeof,
     exp.Rand: _BY_CHANCE,
     exp.Uuid: _BY_CHANCE,
-    "likely": _first,
-    "unlikely": _first,
-    "likelihood": _first,
+    "likely": _take_first_argument,
+    "unlikely": _take_first_argument,
+    "likelihood": _take_first_argument,
 }

@@ -10,7 +10,14 @@ from sqlglot import exp
 from optimizer.expr import Constant, Operation, constant
 from reactive.languages.sql.expressions.arithmetic import REAL, calculate, check_range, integer_of
 from reactive.languages.sql.expressions.casts import apply, argument
-from reactive.languages.sql.functions.arrays import SAME, Maker, arguments, given, name_of, of
+from reactive.languages.sql.functions.arrays import (
+    SAME,
+    Maker,
+    arguments,
+    cast_arguments,
+    define_function,
+    function_name,
+)
 from reactive.languages.sql.runtime import casts, intervals, moments, numbers, times
 from reactive.languages.sql.terms.errors import source_of
 from reactive.languages.sql.terms.types import (
@@ -61,15 +68,15 @@ def extract_part(unit: str, value: TypedValue, node: exp.Expr, scope: Scope) -> 
     return apply(times.extracted, kind, literal(named), value)
 
 
-def _extract(node: Any, scope: Scope) -> TypedValue:
+def _translate_extract(node: Any, scope: Scope) -> TypedValue:
     return extract_part(node.this.name, scope.value(node.expression), node, scope)
 
 
 def _named_part(unit: str) -> Maker:
-    return lambda node, scope: extract_part(unit, given(node, scope, ANY)[0], node, scope)
+    return lambda node, scope: extract_part(unit, cast_arguments(node, scope, ANY)[0], node, scope)
 
 
-def _date_part(node: Any, scope: Scope) -> TypedValue:
+def _translate_date_part(node: Any, scope: Scope) -> TypedValue:
     unit, value = arguments(node)
     return extract_part(unit.name, scope.value(value), node, scope)
 
@@ -111,21 +118,21 @@ def _moment(value: TypedValue, scope: Scope) -> TypedValue:
     return value if value.type.kind in ("date", "timestamp") else argument(value, TIMESTAMP, scope)
 
 
-def interval(node: Any, scope: Scope) -> TypedValue:
+def translate_interval(node: Any, scope: Scope) -> TypedValue:
     """Translate INTERVAL 3 DAY, INTERVAL '1 day 2 hours', INTERVAL (x) HOUR."""
     amount = node.this
     if node.args.get("unit") is None:
         return argument(scope.value(amount), INTERVAL, scope)
     unit = unit_of(node, scope, node.args["unit"].name)
     if isinstance(amount, exp.Literal):
-        return literal(intervals.interval(float(amount.this), str(_constant(unit))))
+        return literal(intervals.interval(float(amount.this), str(_constant_value(unit))))
     value = scope.value(amount)
     if isinstance(value.expr, Constant) and not value.nulls:
-        return literal(intervals.interval(float(value.expr.value), str(_constant(unit))))
+        return literal(intervals.interval(float(value.expr.value), str(_constant_value(unit))))
     return apply(intervals.interval, INTERVAL, argument(value, FLOAT, scope), unit)
 
 
-def _constant(value: TypedValue) -> Any:
+def _constant_value(value: TypedValue) -> Any:
     assert isinstance(value.expr, Constant)
     return value.expr.value
 
@@ -133,34 +140,34 @@ def _constant(value: TypedValue) -> Any:
 def _amount_of(unit: str) -> Maker:
     """Return the maker of a function such as to_days(), the interval of a number of `unit`."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         value = scope.value(arguments(node)[0])
         if isinstance(value.expr, Constant) and not value.nulls:
             return literal(intervals.interval(float(value.expr.value), unit))
         return apply(intervals.interval, INTERVAL, argument(value, FLOAT, scope), literal(unit))
 
-    return made
+    return translate
 
 
 def _date_add(symbol: str) -> Maker:
     """Make DATE_ADD and the like."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         by = node.expression
         amount = scope.value(by)
         if node.args.get("unit") is not None and amount.type.kind != "interval":
-            amount = interval(exp.Interval(this=by, unit=node.args["unit"]), scope)
+            amount = translate_interval(exp.Interval(this=by, unit=node.args["unit"]), scope)
         return calculate(symbol, _moment(scope.value(node.this), scope), amount, node, scope)
 
-    return made
+    return translate
 
 
-def _bucket(node: Any, scope: Scope) -> TypedValue:
+def _translate_date_bin(node: Any, scope: Scope) -> TypedValue:
     value = _moment(scope.value(node.expression), scope)
     return apply(times.bucket, value.type, scope.value(node.this), value)
 
 
-def _now(node: Any, scope: Scope) -> TypedValue:
+def refuse_clock(node: Any, scope: Scope) -> TypedValue:
     """Refuse the current time, whose passing a live query does not notice."""
     raise scope.error(
         node,
@@ -169,7 +176,7 @@ def _now(node: Any, scope: Scope) -> TypedValue:
     )
 
 
-def _seconds(node: Any, scope: Scope) -> TypedValue:
+def _convert_epoch(node: Any, scope: Scope) -> TypedValue:
     """Translate TO_TIMESTAMP and EPOCH_MS, or their opposite; refuse other units."""
     value = scope.value(node.this)
     scale = node.args.get("scale")
@@ -188,15 +195,15 @@ def _to_date(node: Any, scope: Scope) -> TypedValue:
     return argument(scope.value(arguments(node)[0]), DATE, scope)
 
 
-def _to_timestamp(node: Any, scope: Scope) -> TypedValue:
+def _cast_to_timestamp(node: Any, scope: Scope) -> TypedValue:
     return argument(scope.value(arguments(node)[0]), TIMESTAMP, scope)
 
 
-def _between(node: Any, scope: Scope) -> TypedValue:
+def _translate_age(node: Any, scope: Scope) -> TypedValue:
     """Return age() of two times; refuse other numbers of arguments: they would read the clock."""
-    values = [_moment(value, scope) for value in given(node, scope)]
+    values = [_moment(value, scope) for value in cast_arguments(node, scope)]
     if len(values) != 2:
-        return _now(node, scope)
+        return refuse_clock(node, scope)
     return apply(times.age, INTERVAL, *values)
 
 
@@ -237,47 +244,51 @@ def _date(node: Any, scope: Scope) -> TypedValue:
 TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.Date: _date,
     **PARTS,
-    exp.Extract: _extract,
+    exp.Extract: _translate_extract,
     exp.TimestampTrunc: _truncate_moment,
     exp.DateTrunc: _truncate_moment,
     exp.DateDiff: _boundaries,
-    exp.Interval: interval,
+    exp.Interval: translate_interval,
     exp.DateAdd: _date_add("+"),
     exp.DateSub: _date_add("-"),
-    exp.LastDay: of(times.last_day, DATE, ANY),
-    exp.DateFromParts: of(times.date_of_parts, DATE, INT, INT, INT),
-    exp.TimestampFromParts: of(times.timestamp_of_parts, TIMESTAMP, INT, INT, INT, INT, INT, FLOAT),
+    exp.LastDay: define_function(times.last_day, DATE, ANY),
+    exp.DateFromParts: define_function(times.date_of_parts, DATE, INT, INT, INT),
+    exp.TimestampFromParts: define_function(
+        times.timestamp_of_parts, TIMESTAMP, INT, INT, INT, INT, INT, FLOAT
+    ),
     exp.TimeToStr: lambda node, scope: apply(
         moments.written,
         TEXT,
         _moment(scope.value(node.this), scope),
         scope.value(node.args["format"]),
     ),
-    exp.StrToTime: of(moments.read, TIMESTAMP, TEXT, TEXT),
-    exp.UnixToTime: _seconds,
-    exp.DateBin: _bucket,
-    exp.Dayname: of(times.day_name, TEXT, ANY),
-    exp.Monthname: of(times.month_name, TEXT, ANY),
-    exp.CurrentDate: _now,
-    exp.CurrentTimestamp: _now,
-    exp.CurrentTime: _now,
-    exp.Localtime: _now,
-    exp.Localtimestamp: _now,
+    exp.StrToTime: define_function(moments.read, TIMESTAMP, TEXT, TEXT),
+    exp.UnixToTime: _convert_epoch,
+    exp.DateBin: _translate_date_bin,
+    exp.Dayname: define_function(times.day_name, TEXT, ANY),
+    exp.Monthname: define_function(times.month_name, TEXT, ANY),
+    exp.CurrentDate: refuse_clock,
+    exp.CurrentTimestamp: refuse_clock,
+    exp.CurrentTime: refuse_clock,
+    exp.Localtime: refuse_clock,
+    exp.Localtimestamp: refuse_clock,
     exp.Date: _to_date,
-    exp.Timestamp: _to_timestamp,
-    exp.TsOrDsToTimestamp: _to_timestamp,
+    exp.Timestamp: _cast_to_timestamp,
+    exp.TsOrDsToTimestamp: _cast_to_timestamp,
     exp.TsOrDsToDate: _to_date,
     exp.ToDays: _amount_of("day"),
-    "date_part": _date_part,
-    "datepart": _date_part,
+    "date_part": _translate_date_part,
+    "datepart": _translate_date_part,
     "date_sub": _date_diff_by_name,
     "datesub": _date_diff_by_name,
-    "age": _between,
-    **dict.fromkeys(("now", "today", "get_current_timestamp", "transaction_timestamp"), _now),
-    "epoch_ms": of(times.epoch_milliseconds, INT, TIMESTAMP),
-    "epoch_us": of(times.epoch_microseconds, INT, TIMESTAMP),
-    "epoch_ns": of(times.epoch_nanoseconds, INT, TIMESTAMP),
-    exp.TimeFromParts: of(times.time_of_parts, TIME, INT, INT, FLOAT),
+    "age": _translate_age,
+    **dict.fromkeys(
+        ("now", "today", "get_current_timestamp", "transaction_timestamp"), refuse_clock
+    ),
+    "epoch_ms": define_function(times.epoch_milliseconds, INT, TIMESTAMP),
+    "epoch_us": define_function(times.epoch_microseconds, INT, TIMESTAMP),
+    "epoch_ns": define_function(times.epoch_nanoseconds, INT, TIMESTAMP),
+    exp.TimeFromParts: define_function(times.time_of_parts, TIME, INT, INT, FLOAT),
     **{f"to_{unit}": _amount_of(intervals.unit_named(unit)) for unit in ("quarters", "centuries")},
     "to_millennia": _amount_of("millennium"),
     **{f"to_{unit}s": _amount_of(unit) for unit in (*intervals.LENGTHS, "month", "year", "decade")},
@@ -289,7 +300,7 @@ TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
 
 def _round_number(node: Any, scope: Scope) -> TypedValue:
     """Return ROUND of a number; other values are cast to a float."""
-    value, *digits = given(node, scope)
+    value, *digits = cast_arguments(node, scope)
     if value.type.kind not in NUMBERS:
         value = argument(value, FLOAT, scope)
     kind = value.type
@@ -331,7 +342,7 @@ def _rounded_type(
             return kind, digits
         raise scope.error(
             node,
-            f"duckdb has no {name_of(node)}() of a decimal to digits that a row says",
+            f"duckdb has no {function_name(node)}() of a decimal to digits that a row says",
             "cast the number to DOUBLE, or write the digits",
         )
     if known.value is None:
@@ -341,9 +352,9 @@ def _rounded_type(
     return SqlType("decimal", kind.precision, max(scale, 0)), [literal(scale)] if digits else []
 
 
-def _truncated_number(node: Any, scope: Scope) -> TypedValue:
+def _truncate_number(node: Any, scope: Scope) -> TypedValue:
     """Return TRUNC of a number, to some digits if they are given."""
-    value, *digits = given(node, scope)
+    value, *digits = cast_arguments(node, scope)
     kind = value.type
     if kind.kind == "decimal":
         kind, digits = _rounded_type(value, digits, node, scope)
@@ -355,13 +366,13 @@ def _truncated_number(node: Any, scope: Scope) -> TypedValue:
 def _to_whole(function: Any) -> Maker:
     """Make a rounding to whole numbers; DuckDB converts integers to floats for it."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
-        (value,) = given(node, scope, ANY)
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        (value,) = cast_arguments(node, scope, ANY)
         if value.type.kind not in ("decimal", "float"):
             value = argument(value, FLOAT, scope)
         return apply(function, _whole_type(value), value)
 
-    return made
+    return translate
 
 
 def _whole_type(value: TypedValue) -> SqlType:
@@ -370,9 +381,9 @@ def _whole_type(value: TypedValue) -> SqlType:
     return SqlType("decimal", kind.precision, 0) if kind.kind == "decimal" else kind
 
 
-def _logarithm(node: Any, scope: Scope) -> TypedValue:
+def _translate_log(node: Any, scope: Scope) -> TypedValue:
     """Translate LOG of a base and a number, or the common one."""
-    values = [argument(value, FLOAT, scope) for value in given(node, scope)]
+    values = [argument(value, FLOAT, scope) for value in cast_arguments(node, scope)]
     if len(values) == 1:
         return apply(numbers.logarithm_10, FLOAT, *values)
     named = source_of(scope.text, node).partition("(")[0].strip().lower()
@@ -385,15 +396,15 @@ def _logarithm(node: Any, scope: Scope) -> TypedValue:
 def _product_by_name(symbol: str) -> Maker:
     """Return the maker of an operator that is called by name, such as `multiply(a, b)`."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
-        left, right = given(node, scope)
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        left, right = cast_arguments(node, scope)
         return calculate(symbol, left, right, node, scope)
 
-    return made
+    return translate
 
 
-def _float(function: Any) -> Maker:
-    return of(function, FLOAT, FLOAT)
+def _define_of_float(function: Any) -> Maker:
+    return define_function(function, FLOAT, FLOAT)
 
 
 def floored_quotient(one: float, other: float) -> float:
@@ -406,12 +417,12 @@ def floored_remainder(one: float, other: float) -> float:
     return one % other + 0.0 if other and not math.isinf(one) else math.nan
 
 
-def _is_finite(node: Any, scope: Scope) -> TypedValue:
+def _translate_isfinite(node: Any, scope: Scope) -> TypedValue:
     """Return isfinite() of a number; dates and times are finite."""
-    (value,) = given(node, scope, ANY)
+    (value,) = cast_arguments(node, scope, ANY)
     if value.type.kind in ("date", "timestamp", "timestamptz"):  # Python's are
         return apply(_true_of, BOOL, value)
-    return of(math.isfinite, BOOL, FLOAT)(node, scope)
+    return define_function(math.isfinite, BOOL, FLOAT)(node, scope)
 
 
 def _true_of(value: Any) -> bool:
@@ -419,13 +430,15 @@ def _true_of(value: Any) -> bool:
     return True
 
 
-def _bits(node: Any, scope: Scope) -> TypedValue:
-    (value,) = given(node, scope, INT)
+def _translate_bit_count(node: Any, scope: Scope) -> TypedValue:
+    (value,) = cast_arguments(node, scope, INT)
     return apply(numbers.bits, INT, value, literal(8 * (value.type.size or 8)))
 
 
-def _absolute(node: Any, scope: Scope) -> TypedValue:
-    made = of(numbers.absolute if scope.dialect.name == "duckdb" else abs, SAME)(node, scope)
+def _translate_abs(node: Any, scope: Scope) -> TypedValue:
+    made = define_function(numbers.absolute if scope.dialect.name == "duckdb" else abs, SAME)(
+        node, scope
+    )
     is_checked = scope.dialect.name == "duckdb" and made.type.kind == "int"
     return check_range(made) if is_checked else made
 
@@ -437,25 +450,25 @@ def even(value: float) -> float:
     return math.copysign(math.ceil(abs(value) / 2) * 2, value)
 
 
-def _of_bits(function: Any, *, sized: bool = False) -> Maker:
+def _define_bit_operation(function: Any, *, sized: bool = False) -> Maker:
     """Make a shift, or XOR, of the type that both operands have in common."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
-        left, right = given(node, scope, INT, INT)
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        left, right = cast_arguments(node, scope, INT, INT)
         kind = integer_of(left, right, node)
         if is_null(left) or is_null(right):
             return TypedValue(NULL_VALUE.expr, kind, NULL_VALUE.nulls)
         most = [literal(range_of(kind)[1])] if sized and kind.size is not None else []
         return apply(function, kind, left, right, *most)
 
-    return made
+    return translate
 
 
 def _divisor(function: Any) -> Maker:
     """Make GCD or LCM: of BIGINT, or of HUGEINT where one is among its arguments."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
-        values = given(node, scope, INT, INT)
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        values = cast_arguments(node, scope, INT, INT)
         if any(map(is_null, values)):
             return NULL_VALUE
         sizes = [v.type.size for v in values]
@@ -464,51 +477,51 @@ def _divisor(function: Any) -> Maker:
         kind = SqlType("int", size=size)
         return check_range(apply(function, kind, *values))
 
-    return made
+    return translate
 
 
 NUMBER_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
-    exp.Abs: _absolute,
+    exp.Abs: _translate_abs,
     exp.Round: _round_number,
-    exp.Trunc: _truncated_number,
+    exp.Trunc: _truncate_number,
     exp.Ceil: _to_whole(numbers.ceiling),
     exp.Floor: _to_whole(numbers.floor),
-    exp.Sign: of(numbers.sign, INT),
-    exp.Sqrt: _float(numbers.square_root),
-    exp.Cbrt: _float(numbers.cube_root),
-    exp.Exp: _float(numbers.exponential),
-    exp.Ln: _float(numbers.logarithm),
-    exp.Log: _logarithm,
-    exp.Pow: of(numbers.power, FLOAT, FLOAT, FLOAT),
+    exp.Sign: define_function(numbers.sign, INT),
+    exp.Sqrt: _define_of_float(numbers.square_root),
+    exp.Cbrt: _define_of_float(numbers.cube_root),
+    exp.Exp: _define_of_float(numbers.exponential),
+    exp.Ln: _define_of_float(numbers.logarithm),
+    exp.Log: _translate_log,
+    exp.Pow: define_function(numbers.power, FLOAT, FLOAT, FLOAT),
     exp.Pi: lambda node, scope: literal(math.pi),
-    exp.Sin: _float(numbers.Total(math.sin)),
-    exp.Cos: _float(numbers.Total(math.cos)),
-    exp.Tan: _float(numbers.Total(math.tan)),
-    exp.Asin: _float(numbers.Total(math.asin)),
-    exp.Acos: _float(numbers.Total(math.acos)),
-    exp.Atan: _float(math.atan),
-    exp.Atan2: of(math.atan2, FLOAT, FLOAT, FLOAT),
-    exp.Sinh: _float(numbers.Total(math.sinh)),
-    exp.Cosh: _float(numbers.Total(math.cosh)),
-    exp.Tanh: _float(math.tanh),
-    exp.Degrees: _float(math.degrees),
-    exp.Radians: _float(math.radians),
-    exp.Factorial: of(numbers.factorial, SqlType("int", size=16), INT),
-    exp.IsNan: of(math.isnan, BOOL, FLOAT),
-    exp.IsInf: of(math.isinf, BOOL, FLOAT),
-    exp.BitwiseLeftShift: _of_bits(numbers.shifted_left, sized=True),
-    exp.BitwiseRightShift: _of_bits(numbers.shifted_right, sized=True),
-    exp.BitwiseXor: _of_bits(int.__xor__),
-    "isfinite": _is_finite,
+    exp.Sin: _define_of_float(numbers.Total(math.sin)),
+    exp.Cos: _define_of_float(numbers.Total(math.cos)),
+    exp.Tan: _define_of_float(numbers.Total(math.tan)),
+    exp.Asin: _define_of_float(numbers.Total(math.asin)),
+    exp.Acos: _define_of_float(numbers.Total(math.acos)),
+    exp.Atan: _define_of_float(math.atan),
+    exp.Atan2: define_function(math.atan2, FLOAT, FLOAT, FLOAT),
+    exp.Sinh: _define_of_float(numbers.Total(math.sinh)),
+    exp.Cosh: _define_of_float(numbers.Total(math.cosh)),
+    exp.Tanh: _define_of_float(math.tanh),
+    exp.Degrees: _define_of_float(math.degrees),
+    exp.Radians: _define_of_float(math.radians),
+    exp.Factorial: define_function(numbers.factorial, SqlType("int", size=16), INT),
+    exp.IsNan: define_function(math.isnan, BOOL, FLOAT),
+    exp.IsInf: define_function(math.isinf, BOOL, FLOAT),
+    exp.BitwiseLeftShift: _define_bit_operation(numbers.shifted_left, sized=True),
+    exp.BitwiseRightShift: _define_bit_operation(numbers.shifted_right, sized=True),
+    exp.BitwiseXor: _define_bit_operation(int.__xor__),
+    "isfinite": _translate_isfinite,
     "gcd": _divisor(math.gcd),
     "lcm": _divisor(math.lcm),
-    "even": of(even, FLOAT, FLOAT),
-    "fdiv": of(floored_quotient, FLOAT, FLOAT, FLOAT),
-    "fmod": of(floored_remainder, FLOAT, FLOAT, FLOAT),
-    "bit_count": _bits,
+    "even": define_function(even, FLOAT, FLOAT),
+    "fdiv": define_function(floored_quotient, FLOAT, FLOAT, FLOAT),
+    "fmod": define_function(floored_remainder, FLOAT, FLOAT, FLOAT),
+    "bit_count": _translate_bit_count,
     "add": _product_by_name("+"),
     "subtract": _product_by_name("-"),
     "multiply": _product_by_name("*"),
-    "log10": _float(numbers.logarithm_10),
-    "log2": _float(numbers.logarithm_2),
+    "log10": _define_of_float(numbers.logarithm_10),
+    "log2": _define_of_float(numbers.logarithm_2),
 }

@@ -21,7 +21,7 @@ from optimizer.expr import Call, constant
 from optimizer.record import record
 from reactive.languages.sql.expressions.casts import apply, argument, cast, maybe
 from reactive.languages.sql.functions import times as common_times
-from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
+from reactive.languages.sql.functions.arrays import Maker, arguments, function_name
 from reactive.languages.sql.postgres import (
     formats,
     moment_reader,
@@ -119,10 +119,10 @@ def one(
 def forms(*given: Form) -> Maker:
     """Return the maker of a function that has several forms."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         return call_form(given, arguments(node), node, scope)
 
-    return made
+    return translate
 
 
 def call_form(
@@ -139,7 +139,7 @@ def call_form(
     found = fitting(given, values, literals)
     if found is None:
         kinds = ", ".join(map(kind_name, values))
-        known = name or name_of(node)
+        known = name or function_name(node)
         raise scope.error(
             node, f"postgres has no {known}({kinds})", "cast its arguments to the types it takes"
         )
@@ -323,7 +323,7 @@ def _interval_as_written(given: str, node: Any, scope: Scope) -> TypedValue:
 def _age(node: Any, scope: Scope) -> TypedValue:
     """Return age() of two times; refuse other numbers of arguments: they would read the clock."""
     if len(arguments(node)) != 2:
-        return common_times._now(node, scope)
+        return common_times.refuse_clock(node, scope)
     return call_form(
         (form(times.age, INTERVAL, TIMESTAMP, TIMESTAMP),), arguments(node), node, scope
     )
@@ -375,10 +375,6 @@ def _to_timestamp(node: Any, scope: Scope) -> TypedValue:
     return cast(call_form((of,), arguments(node), node, scope), INSTANT, scope)
 
 
-def _now(node: Any, scope: Scope) -> TypedValue:
-    return common_times._now(node, scope)
-
-
 OF_TIMES: dict[str | type[exp.Expr], Maker] = {
     "date_part": _date_part,
     "date_bin": one(times.bucket, TIMESTAMP, INTERVAL, TIMESTAMP, TIMESTAMP),
@@ -397,7 +393,7 @@ OF_TIMES: dict[str | type[exp.Expr], Maker] = {
     "to_number": one(number_reader.number_read, DECIMAL, TEXT, TEXT, nullable=True),
     **dict.fromkeys(
         ("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "timeofday"),
-        _now,
+        common_times.refuse_clock,
     ),
 }
 
@@ -419,9 +415,9 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.UnixToTime: one(times.timestamp_of_seconds, TIMESTAMP, FLOAT),
     exp.Interval: _interval,
     exp.Overlaps: _overlaps,
-    exp.CurrentDate: _now,
-    exp.CurrentTimestamp: _now,
-    exp.CurrentTime: _now,
-    exp.Localtime: _now,
-    exp.Localtimestamp: _now,
+    exp.CurrentDate: common_times.refuse_clock,
+    exp.CurrentTimestamp: common_times.refuse_clock,
+    exp.CurrentTime: common_times.refuse_clock,
+    exp.Localtime: common_times.refuse_clock,
+    exp.Localtimestamp: common_times.refuse_clock,
 }

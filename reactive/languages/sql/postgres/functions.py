@@ -12,7 +12,7 @@ from optimizer.expr import Call, constant, tuple_of
 from reactive.languages.sql.expressions.casts import apply, argument, cast, equal_types, maybe
 from reactive.languages.sql.functions import arrays as common_arrays
 from reactive.languages.sql.functions import texts
-from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
+from reactive.languages.sql.functions.arrays import Maker, arguments, function_name
 from reactive.languages.sql.postgres import (
     arrays,
     calls,
@@ -78,13 +78,13 @@ def _both(of_numeric: Any, of_float: Any) -> Maker:
     numeric = form(of_numeric, DECIMAL, DECIMAL)
     of_floats = form(of_float, FLOAT, FLOAT)
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         nodes = arguments(node)
         kinds = [scope.value(each).type.kind for each in nodes]
         found = (numeric,) if kinds == ["decimal"] else (of_floats,)
         return call_form(found, nodes, node, scope)
 
-    return made
+    return translate
 
 
 def absolute_integer(value: int) -> int:
@@ -282,7 +282,9 @@ def _of_text(node: Any, scope: Scope) -> list[TypedValue]:
     values = [_shown(scope.value(each)) for each in arguments(node)]
     if not fits(values[0], TEXT):
         kinds = ", ".join(map(kind_name, values))
-        raise scope.error(node, f"postgres has no {name_of(node)}({kinds})", "cast it to text")
+        raise scope.error(
+            node, f"postgres has no {function_name(node)}({kinds})", "cast it to text"
+        )
     return values
 
 
@@ -510,11 +512,11 @@ def _filled(node: Any, scope: Scope) -> TypedValue:
 def _condition_of(symbol: str, function: Any) -> Maker:
     """Make an operator that is TRUE or FALSE of two values of its types."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         values = operands(symbol, node, (node.this, node.expression), scope)
         return apply(function, BOOL, *values)
 
-    return made
+    return translate
 
 
 def _series(node: Any, scope: Scope) -> TypedValue:
@@ -573,7 +575,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     ),
     exp.Case: texts.case,
     exp.Coalesce: texts.coalesce_values,
-    exp.Nullif: texts.null_if,
+    exp.Nullif: texts.translate_nullif,
     exp.Greatest: texts.CHOICE_FUNCTIONS[exp.Greatest],
     exp.Least: texts.CHOICE_FUNCTIONS[exp.Least],
     exp.Substring: _substring,

@@ -69,8 +69,8 @@ from reactive.languages.sql.expressions.comparisons import (
 )
 from reactive.languages.sql.expressions.zones import check_alike, is_constant
 from reactive.languages.sql.queries.grouping import filter_rows, freed, select_values
-from reactive.languages.sql.runtime.single import any_of as any_value
 from reactive.languages.sql.runtime.single import in_order, only_of
+from reactive.languages.sql.runtime.single import pick_value as any_value
 from reactive.languages.sql.sqlite import comparisons as sqlite
 from reactive.languages.sql.sqlite.comparisons import sorted_by
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource

@@ -30,7 +30,7 @@ from optimizer.expr import (
 )
 from reactive.languages.sql.expressions.casts import align, equal_types
 from reactive.languages.sql.expressions.comparisons import compare_values
-from reactive.languages.sql.functions.arrays import name_of, series_of
+from reactive.languages.sql.functions.arrays import function_name, series_of
 from reactive.languages.sql.queries.grouping import (
     filter_rows,
     freed,
@@ -375,7 +375,7 @@ def _unnest_item(
         before.node, scope, arrays, kinds, before.bindings, offset=offset, outer=side == "LEFT"
     )
     names = _columns(item) or ((item.alias,) if item.alias else ())
-    usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [name_of(call)]
+    usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [function_name(call)]
     every = around.renamed(names, [*usual, *(["ordinality"] if offset else [])], item)
     made = ScopeSource(item.alias or every[0], tuple(zip(every, values, strict=False)))
     return PlannedRows(node, before.bindings + 1, (*before.sources, made), before.merged)

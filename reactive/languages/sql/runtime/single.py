@@ -25,7 +25,7 @@ def only_of(values: Iterable[Any]) -> Any:
     return found
 
 
-def any_of(values: Iterable[Any]) -> Any:
+def pick_value(values: Iterable[Any]) -> Any:
     """Return one of the values, the same for the same values; None of none."""
     return min(values, key=_by_type, default=None)
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from optimizer.expr import Call, Constant, Expr, constant, transform
 from reactive.languages.sql.functions import texts
-from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
+from reactive.languages.sql.functions.arrays import Maker, arguments, function_name
 from reactive.languages.sql.sqlite import formats, json, times
 from reactive.languages.sql.sqlite import values as runtime
 from reactive.languages.sql.sqlite import values as strings
@@ -104,13 +104,13 @@ def of(
 ) -> Maker:
     """Make a function of `least` to `most` values; it `may` give NULL by itself."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, least if most is None else most)
         if any(map(is_null, values)):
             return NULL_VALUE
         return of_two(function, kind, *values, may_be_null=may)
 
-    return made
+    return translate
 
 
 def given(node: Any, scope: Scope, least: int, most: int) -> list[TypedValue]:
@@ -124,7 +124,8 @@ def given(node: Any, scope: Scope, least: int, most: int) -> list[TypedValue]:
     if not least <= len(nodes) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
         raise scope.error(
-            node, f"{name_of(node)}() of sqlite takes {wanted} arguments, and got {len(nodes)}"
+            node,
+            f"{function_name(node)}() of sqlite takes {wanted} arguments, and got {len(nodes)}",
         )
     return [scope.value(each) for each in nodes]
 
@@ -216,7 +217,7 @@ def _math(function: Callable[..., Any], count: int = 1, most: int | None = None)
 def _extreme(function: Callable[..., Any]) -> Maker:
     """Make MAX or MIN of several values, by the first collation among them."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         values = [scope.value(each) for each in arguments(node)]
         node.args.get("ignore_nulls")  # of the dialect
         if any(map(is_null, values)):
@@ -227,7 +228,7 @@ def _extreme(function: Callable[..., Any]) -> Maker:
             return of_two(by, ANY, *values, may_be_null=False)
         return of_two(function, ANY, *values, may_be_null=False)
 
-    return made
+    return translate
 
 
 class _By:
@@ -269,11 +270,11 @@ def _null_if(node: Any, scope: Scope) -> TypedValue:
 def _of_null(function: Callable[..., Any], kind: SqlType = TEXT) -> Maker:
     """Return the maker of a function of one argument, also of NULL, that never gives NULL."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, 1, 1)
         return TypedValue(Call(constant(function), tuple(map(as_optional, values))), kind)
 
-    return made
+    return translate
 
 
 def _letters(node: Any, scope: Scope) -> TypedValue:
@@ -289,13 +290,13 @@ def _format(node: Any, scope: Scope) -> TypedValue:
 def _same(least: int) -> Maker:
     """Return the maker of a function that gives its first argument: `+x`, LIKELY."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         value = given(node, scope, least, least)[0]
         if str(node.this) != "+":
             return value
         return replace(value, type=replace(value.type, affinity=None))
 
-    return made
+    return translate
 
 
 def _swapped(function: Callable[..., bool]) -> Callable[..., bool]:
@@ -324,7 +325,7 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
         said = [n for n in nodes if isinstance(n, exp.Literal) and n.is_string]
         clock = next((n for n in said if n.name.lower() in OF_THE_CLOCK), None)
         if len(nodes) < least or clock is not None:
-            what = f"{name_of(node)}() of now" if clock is None else repr(clock.name)
+            what = f"{function_name(node)}() of now" if clock is None else repr(clock.name)
             raise scope.error(
                 node if clock is None else clock,
                 f"{what} of sqlite is not supported: a live query does not notice the clock",
@@ -341,11 +342,11 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
 def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int) -> Maker:
     """Return the maker of a function that is also called with NULL, and may give NULL."""
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, most)
         return itself(Call(constant(function), tuple(map(as_optional, values))), kind)
 
-    return made
+    return translate
 
 
 def _made_json(
@@ -356,10 +357,10 @@ def _made_json(
     `pairs` describes the pairs that these values must be.
     """
 
-    def made(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, most)
         if pairs and (len(values) - first) % 2:
-            raise scope.error(node, f"{name_of(node)}() of sqlite takes pairs of {pairs}")
+            raise scope.error(node, f"{function_name(node)}() of sqlite takes pairs of {pairs}")
         for each in arguments(node)[first:]:
             _refuse_hidden_json(each, scope)
         parts = [as_optional(value) for value in values]
@@ -367,7 +368,7 @@ def _made_json(
         call = Call(constant(function), tuple(parts))
         return TypedValue(call, TEXT) if first == 0 else itself(call, ANY)
 
-    return made
+    return translate
 
 
 def _told(expr: Expr) -> Expr:
@@ -396,7 +397,7 @@ def _refuse_hidden_json(node: Any, scope: Scope) -> None:
 
 
 def _makes_json(node: exp.Anonymous) -> bool:
-    name = name_of(node).lower()
+    name = function_name(node).lower()
     return name == "->" or (name.startswith("json") and name not in ("json_valid", "json_type"))
 
 

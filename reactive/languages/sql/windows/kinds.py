@@ -42,8 +42,8 @@ from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import shapes
 from reactive.engine.codegen.functions import callable_of
 from reactive.languages.sql.aggregates.calls import AggregateCall as AggregateCall
-from reactive.languages.sql.aggregates.calls import directions_of, number, parse_aggregate
-from reactive.languages.sql.aggregates.kinds import folds_of_call, is_aggregate, sum_type
+from reactive.languages.sql.aggregates.calls import directions_of, numeric_argument, parse_aggregate
+from reactive.languages.sql.aggregates.kinds import folds_of_call, is_aggregate, type_of_sum
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.partitions.frames import (
     CURRENT,
@@ -307,8 +307,8 @@ def of_frame(asked: AggregateCall) -> tuple[Any, TypedValue | None, SqlType, boo
     if name in ("min", "max") and asked.scope.dialect.numeric_booleans:
         name = None
     if name is not None and name != "count" and not asked.distinct:
-        of = number(asked) if name in ("sum", "avg") else asked.value()
-        types = {"sum": sum_type(of.type, asked.scope), "avg": FLOAT}
+        of = numeric_argument(asked) if name in ("sum", "avg") else asked.value()
+        types = {"sum": type_of_sum(of.type, asked.scope), "avg": FLOAT}
         if not (_is_numeric(name, of, asked.scope) or _is_of_times(name, of)):
             return name, of, types.get(name, of.type), False
     aggregated = folds_of_call(asked)
