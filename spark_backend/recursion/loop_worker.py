@@ -24,6 +24,7 @@ from optimizer import plan
 from optimizer.plans.strata import over_given
 from optimizer.traverse import substituted
 from reactive import Database
+from reactive.api.internal_interface import engine_of
 from reactive.api.relation import Relation
 from reactive.engine.collections.zset import Row
 from reactive.engine.compiler.hops import evaluated
@@ -153,7 +154,7 @@ def _evaluate_relations(
     views: list[Any] = []
     for top in map(without_tolerance, tops):
         run = substituted(top, LEVEL, lambda given: tables[given.index].plan)
-        views.append(Relation(database._engine, run).materialize())
+        views.append(Relation(engine_of(database), run).materialize())
     return [dict(Counter(view)) for view in views]
 
 

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from optimizer import plan
 from optimizer.traverse import substituted
 from reactive import Database, OffloadError
+from reactive.api.internal_interface import engine_of
 from reactive.api.relation import Relation
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import Row, canonical
@@ -149,7 +150,7 @@ class _Engine:
             tables.append(database.table(class_of(kept), name=f"side {place + 1}"))
             tables[-1].add_all(sides[place])
         run = substituted(node, LEVEL, lambda given: tables[given.index].plan)
-        self._view: Any = Relation(database._engine, run).materialize()
+        self._view: Any = Relation(engine_of(database), run).materialize()
 
     def rows(self, seeds: list[Row]) -> Iterable[Row]:
         """Return the fixpoint of some partitions.

@@ -41,6 +41,7 @@ from time import time
 from typing import Any, NamedTuple, TypeAlias
 
 from optimizer.errors import PlanError
+from reactive.api.internal_interface import node_of
 from reactive.borders.durable.journal import ANEW, Changes, Journal, KeptTable
 from reactive.borders.durable.opening import StoreOptions, read_only_store, store_of
 from reactive.borders.durable.refusals import MissingFileError
@@ -147,7 +148,7 @@ class GroupJournal(Journal):
 
         sides = note_kinds(kept)
         note = self._notes[table] = keyed_note(kept, sides, self._noted)
-        table._node.note = single_row_note(kept, sides, self._noted, self, otherwise)
+        node_of(table).note = single_row_note(kept, sides, self._noted, self, otherwise)
 
     def forget(self, table: Any) -> None:
         """Forget a table that was dropped or replaced."""
@@ -162,7 +163,7 @@ class GroupJournal(Journal):
     def _note_no_more(self, table: Any) -> None:
         """Stop noting the commits of a table, if they are noted by its node."""
         if self._notes.pop(table, None) is not None:
-            table._node.note = None
+            node_of(table).note = None
 
     def wake(self) -> None:
         """Start the thread, or wake it; it writes the notes after `DELAY`."""

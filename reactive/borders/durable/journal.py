@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from optimizer.errors import PlanError
+from reactive.api.internal_interface import committed_pairs, keyed_of, row_store_of
 from reactive.borders.durable.refusals import DAMAGED, damaged_row
 from reactive.borders.durable.rows.row_codec import RowCodec
 from reactive.borders.durable.rows.values import Unstorable, reader
@@ -31,20 +32,7 @@ from reactive.engine.runtime.interrupts import is_asynchronous
 from reactive.errors import DurabilityError, TableError
 
 if TYPE_CHECKING:
-    from reactive.engine.storage.store import RowStore as Held
-
-
-class JournaledTable(Protocol):
-    """The part of a table that the journal reads."""
-
-    name: str
-    _node: Any
-
-    @property
-    def _store(self) -> Held: ...
-
-    @property
-    def _keyed(self) -> Any: ...
+    from reactive.api.table import Table
 
 
 Changes: TypeAlias = Sequence[tuple[Any, Sequence[Pair]]]
@@ -176,7 +164,7 @@ class Journal:
         told = "" if error is None else f": {str(error).partition(chr(10))[0]}"
         self._refusal = f"{why}{told}\n  {remedy}"
 
-    def _change(self, kept: KeptTable, table: JournaledTable, delta: Sequence[Pair]) -> Change:
+    def _change(self, kept: KeptTable, table: Table[Any], delta: Sequence[Pair]) -> Change:
         """Return a table's delta as stored values.
 
         Raises the table's refusal if a row cannot be stored.
@@ -184,7 +172,7 @@ class Journal:
         write = kept.codec.write
         row: Any = None
         try:
-            if len(delta) == 1 and table._keyed is not None:
+            if len(delta) == 1 and keyed_of(table) is not None:
                 ((row, weight),) = delta
                 values = (write(row),)
                 return Change(kept.name, (), values) if weight > 0 else Change(kept.name, values)
@@ -194,7 +182,7 @@ class Journal:
                     rows.append(write(row))
                 once = delta.weight > 0
                 return Change(kept.name, () if once else rows, rows if once else ())
-            if table._keyed is not None:
+            if keyed_of(table) is not None:
                 gone: list[Values] = []
                 come: list[Values] = []
                 for row, weight in delta:
@@ -204,9 +192,7 @@ class Journal:
         except Unstorable as misfit:
             raise kept.refusal(row, misfit) from None
 
-    def _count_changes(
-        self, kept: KeptTable, table: JournaledTable, delta: Sequence[Pair]
-    ) -> Change:
+    def _count_changes(self, kept: KeptTable, table: Table[Any], delta: Sequence[Pair]) -> Change:
         """Return a delta as stored values, of a table whose rows may have several copies.
 
         Raises the table's refusal if a row cannot be stored.
@@ -214,12 +200,13 @@ class Journal:
         gone: list[Values] = []
         come: list[Values] = []
         counted: list[tuple[Values, int, int]] = []
+        count = row_store_of(table).count
         for row, weight in net_by_identity(delta):
             try:
                 values = kept.codec.write(row)
             except Unstorable as misfit:
                 raise kept.refusal(row, misfit) from None
-            after = table._store.count(row)
+            after = count(row)
             before = after - weight
             if (before, after) == (0, 1):
                 come.append(values)
@@ -307,11 +294,11 @@ class Journal:
         self.store.close()
 
 
-def _are_single(table: JournaledTable, weight: int) -> bool:
+def _are_single(table: Table[Any], weight: int) -> bool:
     """Return True if no row of a table has, or had before this delta, more than one copy."""
-    if table._keyed is not None:
+    if keyed_of(table) is not None:
         return True
-    store: Any = table._store
+    store: Any = row_store_of(table)
     held = getattr(store, "held", None)
     return weight > 0 and held is not None and len(held) == store.size
 
@@ -414,7 +401,7 @@ def rows_at(journal: Journal | None, version: int, tables: Sequence[Any]) -> lis
     found = []
     for table in tables:
         kept = journal.kept[table]
-        pairs = list(table._all())
+        pairs = list(committed_pairs(table))
         for each in logged:
             if each.version > version:
                 changes = each.changes.get(kept.name, ())

@@ -38,6 +38,7 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import nodes, tables
+from reactive.api.internal_interface import node_of, row_store_of
 from reactive.borders.durable import sqlite_tables
 from reactive.borders.durable.journal import Journal, net_changes_since
 from reactive.borders.durable.rows.packed import Unreadable
@@ -169,7 +170,7 @@ class KeptViews:
             named,
             query,
             read,
-            view._node.rank,
+            node_of(view).rank,
             _describe_origin(found, why, restoration),
             _costs(found, restoration),
             restoration.names,
@@ -331,7 +332,7 @@ def _pack_states(kept: KeptView, copied: CopiedStates) -> dict[str, bytes]:
 
 def _count_table_rows(read: Sequence[Any]) -> int:
     """Return the number of rows of tables."""
-    return sum(len(table._store) for table in read)
+    return sum(len(row_store_of(table)) for table in read)
 
 
 def _pays(kept: KeptView, name: str) -> bool:
@@ -435,7 +436,7 @@ def generation_of(journal: Journal, name: str) -> int:
 def describe_tables(journal: Journal, read: Sequence[Any]) -> dict[str, list[Any]]:
     """Return the schema, as text, and the number of rows of each table, by name."""
     return {
-        table.name: [text_of_schema(journal.kept[table].codec.schema), len(table._store)]
+        table.name: [text_of_schema(journal.kept[table].codec.schema), len(row_store_of(table))]
         for table in read
     }
 
@@ -509,8 +510,8 @@ def _read_changes(
         raise UnusableState(f"it is of version {version}, and {found}")
     changed: dict[Node, Sequence[Pair]] = {}
     for table, pairs in zip(read, found, strict=True):
-        held: Any = table._store
-        changed[table._node] = [(held.held_row(row), weight) for row, weight in pairs]
+        held: Any = row_store_of(table)
+        changed[node_of(table)] = [(held.held_row(row), weight) for row, weight in pairs]
     return changed
 
 
@@ -527,6 +528,6 @@ def _check_tables(
     for table in read:
         schema, count = stored.get(table.name, (None, 0))
         if changed is not None:
-            count += sum(weight for _, weight in changed[table._node])
+            count += sum(weight for _, weight in changed[node_of(table)])
         if [schema, count] != now[table.name]:
             raise UnusableState(f"table {table.name!r} is not as it was when it was stored")

@@ -28,6 +28,7 @@ from typing import Any, Literal, TypeAlias
 from optimizer.errors import PlanError
 from optimizer.expressions.members import row_of_instance
 from optimizer.rewriting.columns import field_read
+from reactive.api.internal_interface import keyed_of, node_of, statements_of
 from reactive.borders.durable.journal import Journal, KeptTable, none_to_migrate, refusal_of
 from reactive.borders.durable.refusals import DAMAGED, damaged_row
 from reactive.borders.durable.rows.declared import (
@@ -204,7 +205,7 @@ def adopt(
         assert journal is not None
         _adopt(journal, Adoption(table, journal.store.name, *_choose_codec(table, codec), migrate))
     except BaseException:
-        engine.graph.drop_source(table._node)
+        engine.graph.drop_source(node_of(table))
         raise
 
 
@@ -357,7 +358,7 @@ class Adoption:
         """
         kinds = StoredKinds(self.codec.schema)
         once, often = self.read(store, kinds)
-        do, name = self.table._do, self.table.name
+        do, name = statements_of(self.table), self.table.name
         is_plain = self.codec.read_plain is not None
         try:
             do.add_all(once, kinds.test_of(once) if is_plain else None, is_new=False)
@@ -455,7 +456,7 @@ class Adoption:
             for given, _ in made:
                 row = row_of_instance(given)
                 try:
-                    self.table._do.check(row)
+                    statements_of(self.table).check(row)
                     values = self.codec.write(row)
                 except Unstorable as misfit:
                     raise refused(row, misfit) from None
@@ -470,7 +471,7 @@ class Adoption:
         by_weight: dict[int, list[Values]] = {}
         for values, weight in found.items():
             by_weight.setdefault(weight, []).append(values)
-        if self.table._keyed is not None and by_weight.keys() - {1}:
+        if keyed_of(self.table) is not None and by_weight.keys() - {1}:
             row = next(rows[0] for weight, rows in by_weight.items() if weight > 1)
             raise TableError(
                 f"two rows of table {self.table.name!r} in {self.where} become one, {row!r:.200}, "

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optimizer.kinds.fields import TRACKED
+from reactive.api.internal_interface import unguarded_statements
 from reactive.borders.durable.journal import Changes, Journal
 from reactive.borders.durable.opening import Adoption
 from reactive.borders.durable.sqlite_file import SqliteSnapshot
@@ -158,7 +159,7 @@ class ReadOnlyJournal(Journal):
     def _state(self, adoption: Adoption, statement: str, rows: list[Any]) -> None:
         """Run a statement of a table by its name, past the guard against changes."""
         table = adoption.table
-        self._engine.write(table, getattr(table._do.unguarded, statement), rows)
+        self._engine.write(table, getattr(unguarded_statements(table), statement), rows)
 
     def forget(self, table: Any) -> None:
         """Forget a table that was dropped here; the file keeps it."""

@@ -38,6 +38,15 @@ from optimizer.expressions.text import RowsOf
 from optimizer.kinds.fields import is_record
 from optimizer.plans.declared_kinds import binding_types
 from optimizer.plans.properties import binding_names, tables
+from reactive.api.internal_interface import (
+    contents_of,
+    engine_of,
+    history_of,
+    keep_history,
+    name_in_messages,
+    node_of,
+    read_context,
+)
 from reactive.api.subscriptions.subscribe import listen
 from reactive.borders.durable import journal as durable_history
 from reactive.engine.collections.inner_changes import is_nested_class
@@ -57,7 +66,7 @@ def arrow_of(shown: Any) -> Any:
     ------
     PlanError: pyarrow is not installed, or Arrow cannot hold a value.
     """
-    needs.check_library(f"{shown._called()}: to_arrow")
+    needs.check_library(f"{name_in_messages(shown)}: to_arrow")
     return columns_of(shown, shown.snapshot() if hasattr(shown, "snapshot") else list(shown))
 
 
@@ -77,7 +86,7 @@ def columns_of(shown: Any, rows: Sequence[Any]) -> Any:
     except arrow_columns.UnfitColumnValue as misfit:
         column = ".".join(misfit.path) or ONE
         raise PlanError(
-            f"{shown._called()} is no Arrow table: column {column!r}, row {misfit.place}: "
+            f"{name_in_messages(shown)} is no Arrow table: column {column!r}, row {misfit.place}: "
             f"{misfit.reason}\n"
             f"  the row is {rows[misfit.place]!r:.200}\n"
             "  select what Arrow has, as str(value) or float(value), or declare the field as what "
@@ -99,13 +108,13 @@ def stream(shown: Any, schema: Any = None) -> Any:
 
 def pandas_of(shown: Any) -> Any:
     """Return the rows as a `pandas.DataFrame`; see `to_pandas`."""
-    needs.check_library(f"{shown._called()}: to_pandas", "pandas")
+    needs.check_library(f"{name_in_messages(shown)}: to_pandas", "pandas")
     return arrow_of(shown).to_pandas()
 
 
 def polars_of(shown: Any) -> Any:
     """Return the rows as a `polars.DataFrame`; see `to_polars`."""
-    needs.check_library(f"{shown._called()}: to_polars", "polars")
+    needs.check_library(f"{name_in_messages(shown)}: to_polars", "polars")
     import polars as pl
 
     return pl.DataFrame(arrow_of(shown))
@@ -142,7 +151,7 @@ def numpy_rows(shown: Any) -> Any:
 
 def _records(shown: Any) -> Any:
     """Return the rows of a table or view as a NumPy array of records named as its columns."""
-    needs.check_library(f"{shown._called()}: an array", "numpy")
+    needs.check_library(f"{name_in_messages(shown)}: an array", "numpy")
     import numpy as np
 
     table = arrow_of(shown)
@@ -325,7 +334,7 @@ def keep(view: Any, commits: int) -> None:
     """
     if type(commits) is not int or commits < 1:
         raise PlanError(f"keep_changes takes a number of commits from 1 on, not {commits!r}")
-    with view._reading():
+    with read_context(view):
         _history_of(view, commits).keep(commits)
 
 
@@ -341,8 +350,8 @@ def changes_since(view: Any, version: int) -> NetChanges:
             f"changes_since takes the number of a version, not {version!r:.100}\n"
             "  db.version is the one of now"
         )
-    with view._reading():
-        engine, history = view._engine, _history_of(view, COMMITS)
+    with read_context(view):
+        engine, history = engine_of(view), _history_of(view, COMMITS)
         deltas = history.deltas()  # read first: a delivery may advance `history.since`
         if 0 <= version < history.since:
             return NetChanges(view, version, engine.version, _from_file(view, history, version))
@@ -359,7 +368,7 @@ def _from_file(view: Any, history: History, version: int) -> list[Pair]:
 
     Cost: one evaluation of the view over the earlier rows.
     """
-    engine, node = view._engine, view.relation.plan
+    engine, node = engine_of(view), view.relation.plan
     read = tables(node)
     then = durable_history.rows_at(engine.journal, version, [engine.table_of(t) for t in read])
     if isinstance(then, str):
@@ -367,15 +376,16 @@ def _from_file(view: Any, history: History, version: int) -> list[Pair]:
     before = dict(zip(read, then, strict=True))
     with engine.graph.running():
         rows = evaluate_plan(engine.queries.base(node), before.__getitem__)
-    return consolidate([*view._contents.items(), *negate(rows.items())])
+    return consolidate([*contents_of(view).items(), *negate(rows.items())])
 
 
 def _unknown_version(view: Any, history: History, version: int, now: int, why: str = "") -> str:
     """Return the message for changes since a version that is in the future or no longer kept."""
     if version > now:
-        return f"{view._called()} has no version {version} yet\n  db.version is {now}"
+        return f"{name_in_messages(view)} has no version {version} yet\n  db.version is {now}"
     return (
-        f"{view._called()} keeps its changes from version {history.since} on, not from {version}\n"
+        f"{name_in_messages(view)} keeps its changes from version {history.since} on, "
+        f"not from {version}\n"
         f"  read all rows, and ask from db.version, {now}, on; keep_changes(commits=...), before, "
         f"keeps those of more than {history.commits} commits"
         + (f"\n  they are not known from the file either: {why}" if why else "")
@@ -384,8 +394,8 @@ def _unknown_version(view: Any, history: History, version: int, now: int, why: s
 
 def _history_of(view: Any, commits: int) -> History:
     """Return the history of a view; created if missing, to keep the deltas of `commits` commits."""
-    found = view._history
+    found: History | None = history_of(view)
     if found is None:
-        found = view._history = History(view._engine, view._node, commits)
-    history: History = found
-    return history
+        found = History(engine_of(view), node_of(view), commits)
+        keep_history(view, found)
+    return found

@@ -35,6 +35,17 @@ from optimizer.errors import PlanError
 from optimizer.kinds.fields import is_record, members
 from optimizer.kinds.kind import kind_of
 from optimizer.rewriting import columns
+from reactive.api.internal_interface import (
+    check_stored,
+    engine_of,
+    keep_frame,
+    keyed_of,
+    last_frame,
+    node_of,
+    row_store_of,
+    statements_of,
+    write_many,
+)
 from reactive.borders.frames import export, reading, rows
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.dataflow.delta import pair_by_key
@@ -81,7 +92,7 @@ def table_from(
         if of_key is not None:
             _check_keys(made[0], of_key)
         told = keys[0] if len(keys) == 1 else of_key
-        anew = {"migrate": _leave_out} if replace and db._engine.journal is not None else {}
+        anew = {"migrate": _leave_out} if replace and engine_of(db).journal is not None else {}
         table = db.table(kind, key=told, name=name, replace=replace, **anew)
         if not len(table):
             _fill_table(db, table, made, replace=replace)
@@ -125,7 +136,7 @@ def _fill_table(db: Any, table: Any, made: Piece, *, replace: bool) -> None:
 
 def _already_stored(db: Any, table: Any) -> PlanError:
     """Return the error for a new durable table that has stored rows, after undoing its creation."""
-    engine = table._engine
+    engine = engine_of(table)
     engine.journal.release(table)
     db.drop(table)
     return PlanError(
@@ -230,7 +241,7 @@ def _count_pieces(pieces: Iterable[Piece], total: int | None, watch: Progress) -
 
 
 def _add_piece(table: Any, piece: Piece) -> None:
-    table._write_many(table._do.add_all, *piece)
+    write_many(table, statements_of(table).add_all, *piece)
 
 
 def _split_pieces(table: Any, given: Any, size: int) -> tuple[Iterator[Piece], int | None]:
@@ -336,7 +347,7 @@ def sync(table: Any, data: Any, key: str | Sequence[str] | None) -> Synced:
     PlanError: `data` is no frame, a field has no column, or the key is another one.
     TableError: two rows have the same key, or a row is refused.
     """
-    table._check_stored("sync")
+    check_stored(table, "sync")
     needs.check_library("sync")
     needs.check_library("sync", "numpy")
     read = _read_key(table, key)
@@ -344,7 +355,7 @@ def sync(table: Any, data: Any, key: str | Sequence[str] | None) -> Synced:
         rows.adapt_frame(reading.read_frame(data, "sync", table.row_type), table.row_type), table
     )
     told: list[Synced] = []
-    table._write_many(_Sync(table, columns, read, told))
+    write_many(table, _Sync(table, columns, read, told))
     return told[0]
 
 
@@ -353,7 +364,7 @@ def _read_key(table: Any, key: str | Sequence[str] | None) -> Callable[[Row], An
 
     Raises `PlanError` if the table has another key than `key`.
     """
-    if table._keyed is not None:
+    if keyed_of(table) is not None:
         if key is not None and key != _key_column(table):
             raise PlanError(
                 f"sync of table {table.name!r} by {key!r}: it has another key\n  leave key= out"
@@ -400,15 +411,15 @@ class _Sync:
         self._told = told
 
     def __call__(self) -> Sequence[Pair]:
-        table, statements = self._table, self._table._do
-        if not len(table._store):
+        table, store = self._table, row_store_of(self._table)
+        if not len(store):
             made = rows.rows_of_table(self._columns, table.row_type)
             known = rows.known_plain(self._columns, table.row_type)
-            changes: Sequence[Pair] = statements.add_all(made, known)
+            changes = statements_of(table).add_all(made, known)
             self._told.append(Synced(len(made), 0, 0))
         else:
             changes = self._find_changes()
-        table._frame = _held_frame(table._store, self._columns)
+        keep_frame(table, _held_frame(store, self._columns))
         return changes
 
     def _find_changes(self) -> Sequence[Pair]:
@@ -422,23 +433,21 @@ class _Sync:
         found = None if key is None else difference.difference_by_key(old, self._columns, key)
         if found is None:
             found = difference.difference_by_rows(old, self._columns)
-        row_type, statements = self._table.row_type, self._table._do
+        table, row_type = self._table, self._table.row_type
         gone, come = (rows.rows_of_table(part, row_type) for part in found)
-        changes: Sequence[Pair] = statements.replace_some(gone, come)
+        changes = statements_of(table).replace_some(gone, come)
         moves = [] if self._key is None else pair_by_key(self._key, changes)[0]
-        if self._table._keyed is None and self._table._node.tracers:
-            engine = self._table._engine
+        if keyed_of(table) is None and node_of(table).tracers:
+            engine = engine_of(table)
             for old_row, new_row in moves:
-                engine.updates.record(
-                    self._table, [(old_row, -1), (new_row, 1)], engine.version + 1
-                )
+                engine.updates.record(table, [(old_row, -1), (new_row, 1)], engine.version + 1)
         self._told.append(_count_changes(changes, len(moves)))
         return changes
 
     def _columns_now(self) -> Any:
         """Return the columns of the current rows of the table."""
-        held = self._table._frame
-        now = _current_rows(self._table._store)
+        held: HeldFrame | None = last_frame(self._table)
+        now = _current_rows(row_store_of(self._table))
         if held is not None and _is_unchanged(held, now):
             return held.columns
         found, counts = now
@@ -471,12 +480,13 @@ def _is_unchanged(held: HeldFrame, now: tuple[list[Row], list[int] | None]) -> b
 
 
 def _key_function(table: Any) -> Callable[[Row], Any] | None:
-    return None if table._keyed is None else table._keyed.key
+    keyed = keyed_of(table)
+    return None if keyed is None else keyed.key
 
 
 def _key_column(table: Any) -> str | None:
     """Return the field that is the key of a table; None if the key is not a field."""
-    if table._keyed is None:
+    if keyed_of(table) is None:
         return None
     name = columns.field_read(table.plan.key.function)
     return name if isinstance(name, str) and name in members(table.row_type) else None

@@ -27,6 +27,7 @@ from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList
 
 from optimizer.errors import PlanError
 from reactive.api import family
+from reactive.api.internal_interface import engine_of
 from reactive.api.table import Table
 from reactive.borders.mirrors.following import Follower
 from reactive.borders.mirrors.kinds import MirrorKind, column_field, mirror_kind_of
@@ -51,14 +52,14 @@ class MirrorParts:
 
     def __init__(self, db: Any, parts: list[tuple[Engine, list[tuple[MirrorKind, Any]]]]) -> None:
         self._db = db
-        self._parts = [MirrorPublisher(db._engine, engine, each) for engine, each in parts]
+        self._parts = [MirrorPublisher(engine_of(db), engine, each) for engine, each in parts]
         for part in self._parts:
             watched = _watched_tables(part.tables)
             part.follower = Follower(part.source, watched, part.publish, part.read_again)
             if not part.source.dialect.is_async:
-                by = rereading(db._engine).by
+                by = rereading(engine_of(db)).by
                 by |= {table: partial(part.rows, kind) for kind, table in part.tables}
-        db._engine.mirrors += self._parts
+        engine_of(db).mirrors += self._parts
         self._tables = {kind.owner: table for _, each in parts for kind, table in each}
         self.is_async = any(part.source.dialect.is_async for part in self._parts)
         self.is_loaded = not self.is_async
@@ -127,7 +128,7 @@ class MirrorParts:
     def discard(self) -> None:
         """Close the mirror and drop its tables, because it could not be loaded."""
         self.close()
-        engine = self._db._engine
+        engine = engine_of(self._db)
         for table in self.tables:
             there: Any = engine.tables.get(table.plan.number)
             if there is table:
@@ -155,10 +156,10 @@ def build_mirror(db: Any, sessions: Any, classes: Iterable[Any], *, replace: boo
     kinds += [mirror_kind_of(table, ()) for table in between]
     engines = engines_of(sessions, kinds)
     tables = _mirror_tables(db, kinds, replace=replace)
-    for part in [part for part in db._engine.mirrors if part.has_no_tables()]:
+    for part in [part for part in engine_of(db).mirrors if part.has_no_tables()]:
         part.stop()
         for _, table in part.tables:
-            rereading(db._engine).by.pop(table, None)
+            rereading(engine_of(db)).by.pop(table, None)
     made = list(zip(engines, zip(kinds, tables, strict=True), strict=True))
     grouped = groupby(sorted(made, key=lambda pair: id(pair[0])), key=lambda pair: pair[0])
     return MirrorParts(db, [(engine, [each for _, each in pairs]) for engine, pairs in grouped])

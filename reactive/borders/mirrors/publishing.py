@@ -37,6 +37,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, inspect, util
 
+from reactive.api.internal_interface import keyed_of, unguarded_statements
 from reactive.api.table import Table
 from reactive.borders.mirrors.kinds import Key, MirrorKind
 from reactive.borders.mirrors.touching.statements import written_by_triggers
@@ -208,8 +209,7 @@ class MirrorPublisher:
         self, touched: TouchedRows, kind: MirrorKind, table: Table[Any], keys: set[Key] | None
     ) -> None:
         """Read the rows of `keys` again (None: all rows), and write what differs to the table."""
-        guarded: Any = table._do
-        statements, write = guarded.unguarded, self._engine.write
+        statements, write = unguarded_statements(table), self._engine.write
         if keys is not None and not keys:
             return
         connection = touched.connection
@@ -217,7 +217,9 @@ class MirrorPublisher:
             found = []
         else:
             found = kind.rows(connection) if keys is None else kind.rows_of(connection, keys)
-        key, held = table._keyed.key, table._keyed.by_key
+        keyed = keyed_of(table)
+        assert keyed is not None
+        key, held = keyed.key, keyed.by_key
         rows = {key(row): row for row in found}
         asked = list(held if keys is None else _table_keys(keys, kind))
         if touched.overtaken or touched.doubtful:

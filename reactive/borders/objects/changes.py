@@ -302,7 +302,7 @@ def change_inside(
         if table is None:
             change_objects(records, _changed_inside, (records, do))
         else:
-            table._engine.write(table, _inside_alone, (table, records, do))
+            table._objects.engine.write(table, _inside_alone, (table, records, do))
     except Exception as error:
         hide(error)
         raise
@@ -342,7 +342,8 @@ def changed_alone(
     statement: of -> the function that undoes it, as a pair with weight 1.
     is_inside: True if it changes a container of the object.
     """
-    store, objects, engine = table._store, table._objects, table._engine
+    store, objects = table._store, table._objects
+    engine = objects.engine
     undone = statement(of)  # no call may stand between these lines
     if not undone:
         return NO_CHANGES

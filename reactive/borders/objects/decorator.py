@@ -231,7 +231,8 @@ def assign(record: ObjectRecord, name: str, value: Any, base: Store) -> None:
         if table is None:
             change_objects([record], _store_value, (record, name, value, base))
         else:
-            table._engine.write(table, _store_value_alone, (table, record, name, value, base))
+            write = table._objects.engine.write
+            write(table, _store_value_alone, (table, record, name, value, base))
     except Exception as error:
         hide(error)
         raise

@@ -21,6 +21,7 @@ from optimizer import plan
 from optimizer.plans import explain as explaining
 from optimizer.plans.properties import free, nodes, tables
 from optimizer.traverse import without_iterations
+from reactive.api.internal_interface import channel_of
 from reactive.borders.offload import overflow, remote_table
 from reactive.borders.offload.spilling import Spilling
 from reactive.engine.compiler import levels as nests
@@ -184,9 +185,9 @@ class Offloading:
             an earlier process left, and `adopt` is not given.
         """
         remote.check_adopt(adopt)
-        found, reasons = self._parts(view._channel.plan)
+        found, reasons = self._parts(channel_of(view).plan)
         if not found:
-            raise OffloadError(move_refusal(str(view._channel), reasons))
+            raise OffloadError(move_refusal(str(channel_of(view)), reasons))
         gone = self._move_whole(found, adopt)
         for node in found:
             if node not in gone:
@@ -246,7 +247,7 @@ class Offloading:
 
     def recall(self, view: AnyView) -> None:
         """Bring the parts of a view back into the process."""
-        own = set(nodes(self.plan_of(view._channel.plan)))
+        own = set(nodes(self.plan_of(channel_of(view).plan)))
         self.bring_back([node for node in self.moved if node in own])
 
     def bring_back(self, gone: list[plan.Node]) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from optimizer import plan
 from optimizer.plans.properties import tables
+from reactive.api.internal_interface import keyed_of, move_rows, node_of, row_store_of
 from reactive.api.table import Table
 from reactive.engine.compiler import placement as offloading
 from reactive.engine.dataflow.node import Node
@@ -65,11 +66,11 @@ class Spilling:
         """Move the rows in pieces, while commits continue."""
         engine = self._engine
         with engine.inside():
-            rows: Any = table._store
+            rows: Any = row_store_of(table)
             if engine.pending is not None or engine.aside or not self._may_go(table):
                 return
             store = self.stores[table] = offload.spill(table.name, table.row_type, rows)
-            table._move_to(store, None if table._keyed is None else store)
+            move_rows(table, store, None if keyed_of(table) is None else store)
         with offload.progress(f"table {table.name}", len(store)):
             while self._move(table, store):
                 pass
@@ -84,8 +85,8 @@ class Spilling:
 
     def _may_go(self, table: Table[Any]) -> bool:
         """Return True if a table's rows are in the process, and only remote operators read them."""
-        store = table._store
-        return isinstance(store, BagStore | KeyedStore) and _is_read_elsewhere_only(table._node)
+        store = row_store_of(table)
+        return isinstance(store, BagStore | KeyedStore) and _is_read_elsewhere_only(node_of(table))
 
     def bring_back(self, root: plan.Node, offloaded: offloading.OffloadedNodes) -> None:
         """Bring back the tables that a plan reads in the process. The caller holds the lock."""
@@ -96,7 +97,7 @@ class Spilling:
             store = _empty_store(table)
             for row, count in gone.pairs():
                 store.add(row, count)
-            table._move_to(store, store if isinstance(store, KeyedStore) else None)
+            move_rows(table, store, store if isinstance(store, KeyedStore) else None)
             del self.stores[table]
             gone.close()
 
@@ -115,8 +116,10 @@ class Spilling:
 
 def _empty_store(table: Table[Any]) -> BagStore | KeyedStore:
     """Return an empty store for the rows of a table that return to the process."""
-    key = table.plan.key
-    return BagStore() if key is None else KeyedStore(table._keyed.key, key.function)
+    key, keyed = table.plan.key, keyed_of(table)
+    if key is None or keyed is None:
+        return BagStore()
+    return KeyedStore(keyed.key, key.function)
 
 
 def _is_read_elsewhere_only(source: Node) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from reactive.api.internal_interface import call_on_close
 from reactive.api.subscriptions.observe import Subscription
 from reactive.engine.collections.zset import Pair, consolidate
 from reactive.engine.dataflow.delta import Delta
@@ -64,7 +65,7 @@ class GatheredChanges:
             rows, self.version = self._rows()
             self._pairs, self._last, self._since = [], None, None
             self._subscription = self._listen(self._add)
-            self._subscription._on_close = self._lose
+            call_on_close(self._subscription, self._lose)
             self.is_sure = True
         return rows
 
@@ -113,7 +114,7 @@ class GatheredChanges:
         """Stop gathering."""
         self.is_sure = False
         if self._subscription is not None:
-            self._subscription._on_close = None
+            call_on_close(self._subscription, None)
             self._subscription.close()
 
     def _lose(self) -> None:

@@ -19,6 +19,7 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans.declared_kinds import binding_types
 from optimizer.plans.fingerprint import fingerprint
+from reactive.api.internal_interface import channel_of, check_open, contents_of, engine_of, node_of
 from reactive.api.subscriptions.listening import NamedSubscription
 from reactive.api.subscriptions.observe import Subscription
 from reactive.api.subscriptions.subscribe import listen
@@ -78,7 +79,7 @@ def write_to(
             f"key={key!r:.50} is not read with mode='changes': each batch has its own rows there\n"
             '  leave it out, or write the rows of now: mode="upsert"'
         )
-    engine: Engine = view._engine
+    engine = engine_of(view)
     if _is_target(target):
         if options != SinkOptions():
             raise PlanError(
@@ -94,7 +95,7 @@ def write_to(
             f"write_to takes a path, the name of a table, or a Target, not {target!r:.100}\n"
             "  changes_to takes a function that is called with each batch"
         )
-    return _sink(view, f"of {view._channel} to {target!r:.200}", made, interval, trigger == EACH)
+    return _sink(view, f"of {channel_of(view)} to {target!r:.200}", made, interval, trigger == EACH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +127,10 @@ def changes_to(
             f"changes_to takes a function (number, changes), not {function!r:.100}\n"
             "  write_to takes a path, a table or a Target"
         )
-    engine: Engine = view._engine
+    engine = engine_of(view)
     called = name or view.name
     to = getattr(function, "__qualname__", type(function).__name__)
-    text = f"of {view._channel} to {to if called is None else repr(called)}"
+    text = f"of {channel_of(view)} to {to if called is None else repr(called)}"
     target: SinkTarget
     if frames or getattr(function, "takes_frames", False):
         if keeping != Keeping():
@@ -164,8 +165,8 @@ def subscribe(
     ------
     PlanError: a subscription of the name exists; or the database is read-only.
     """
-    view._check_open()
-    engine: Engine = view._engine
+    check_open(view)
+    engine = engine_of(view)
     if engine.journal is not None and not engine.journal.writes:
         raise PlanError(
             f"cannot subscribe as {name!r}: the database is open for reading alone, and what a "
@@ -173,10 +174,9 @@ def subscribe(
         )
     _check_single(engine, name)
     outbox = _outbox(view, name, row_type, Keeping(None, migrate, "leave out name="))
-    target = ToldTarget(
-        callback, outbox, name, view._channel.key, view._channel.columns, snapshot=snapshot
-    )
-    sink = _sink(view, f"of {view._channel} to subscription {name!r}", target, every, False)
+    channel = channel_of(view)
+    target = ToldTarget(callback, outbox, name, channel.key, channel.columns, snapshot=snapshot)
+    sink = _sink(view, f"of {channel} to subscription {name!r}", target, every, False)
     if every is None:
         sink._follow_commits(on)
     else:
@@ -219,10 +219,10 @@ def _outbox(view: Any, name: str | None, row_type: Any, keeping: Keeping) -> Out
 
     It is in the file of a durable database, else in the checkpoint if there is one, else in memory.
     """
-    engine: Engine = view._engine
+    engine = engine_of(view)
     if _is_kept_durably(engine, name, keeping):
         assert name is not None
-        of = _annotation(view._channel.plan) if row_type is None else row_type
+        of = _annotation(channel_of(view).plan) if row_type is None else row_type
         return DurableOutbox(engine, name, of, migrate=keeping.migrate, instead=keeping.instead)
     kept: Outbox | None = None
     if engine.offloading.is_possible:
@@ -283,11 +283,11 @@ def _sink(view: Any, name: str, target: SinkTarget, interval: float | None, is_e
     interval: the seconds between two writes; None for none. is_each: True to write after each
     commit.
     """
-    engine: Engine = view._engine
+    engine = engine_of(view)
     if any(sink.name == name for sink in engine.sinks):
         raise PlanError(f"the sink {name} is there already\n  stop() that one first")
     if callable(expect := getattr(target, "expect", None)):
-        expect(_annotation(view._channel.plan))
+        expect(_annotation(channel_of(view).plan))
     found = fingerprint(view.relation.plan)
     gathering = partial(_choose_feed, view, None if is_each else target)
     sink = Sink(engine, name, gathering, target, found, interval)
@@ -308,7 +308,7 @@ def _choose_feed(view: Any, target: SinkTarget | None, now: ChangeFeed | None) -
     Rows are read where they are, if the target can read them there.
     """
     if now is None or not now.is_sure:
-        view._check_open()
+        check_open(view)
     elif view.closed:
         return now
     operator = _operator(view) if isinstance(target, FrameTarget) else None
@@ -316,7 +316,7 @@ def _choose_feed(view: Any, target: SinkTarget | None, now: ChangeFeed | None) -
         if isinstance(now, GatheredChanges):
             return now
         return GatheredChanges(
-            view._engine.shaping, partial(_view_rows, view), partial(_listen_to_view, view)
+            engine_of(view).shaping, partial(_view_rows, view), partial(_listen_to_view, view)
         )
     is_same = isinstance(now, FollowedChanges) and now.operator is operator and not now.has_moved
     return now if now is not None and is_same else FollowedChanges(operator)
@@ -324,15 +324,15 @@ def _choose_feed(view: Any, target: SinkTarget | None, now: ChangeFeed | None) -
 
 def _operator(view: Any) -> RemoteOperator | None:
     """Return the operator whose remote rows can be followed; None if they cannot."""
-    source = view._node.inputs[0]
+    source = node_of(view).inputs[0]
     return source.operator if source.is_remote and source.operator.is_followable else None
 
 
 def _view_rows(view: Any) -> tuple[list[Pair], int]:
-    return list(view._contents.items()), view._engine.version
+    return list(contents_of(view).items()), engine_of(view).version
 
 
 def _listen_to_view(view: Any, callback: Callable[[Delta[Any]], object]) -> Subscription[Any]:
-    view._check_open()
-    subscription, _ = listen(view._engine, view._node, callback, view)
+    check_open(view)
+    subscription, _ = listen(engine_of(view), node_of(view), callback, view)
     return subscription

@@ -28,6 +28,7 @@ from itertools import islice
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from optimizer.errors import PlanError
+from reactive.api.internal_interface import engine_of, keyed_of, statements_of
 from reactive.api.table import Table
 from reactive.engine.collections.zset import Row
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -195,27 +196,25 @@ class Targets:
 
     def held(self, number: int) -> Mapping[Any, Row]:
         """Return the rows of a keyed table by key, as of the open transaction."""
-        keyed = self.tables[number]._keyed
+        keyed = keyed_of(self.tables[number])
         assert keyed is not None
-        found: Mapping[Any, Row] = keyed.by_key
-        return found
+        return keyed.by_key
 
     def expect(self, number: int, keys: Collection[Any]) -> None:
         """Announce keys of a keyed table that will be looked up."""
-        keyed = self.tables[number]._keyed
+        keyed: Any = keyed_of(self.tables[number])
         if hasattr(keyed, "expect"):
             keyed.expect(keys)
 
     def key_of(self, number: int) -> Callable[[Row], Any]:
         """Return the key function of a keyed table."""
-        keyed = self.tables[number]._keyed
+        keyed = keyed_of(self.tables[number])
         assert keyed is not None
-        found: Callable[[Row], Any] = keyed.key
-        return found
+        return keyed.key
 
     def is_keyed(self, number: int) -> bool:
         """Return True if the table has a key."""
-        return self.tables[number]._keyed is not None
+        return keyed_of(self.tables[number]) is not None
 
     def number(self, kind: type) -> int:
         """Return the number of the table for a class of rows; `NOWHERE` if there is none."""
@@ -235,7 +234,7 @@ class Targets:
                     f"no table was given for {row!r:.100}, of class {type(row).__name__}\n"
                     f"  ingest(source, into={{{type(row).__name__}: table, ...}})"
                 )
-            self.tables[number]._do.check(row)
+            statements_of(self.tables[number]).check(row)
             if self.is_keyed(number):
                 self.key_of(number)(row)
         except Exception as error:
@@ -253,12 +252,12 @@ class Targets:
 
 def _check_table(table: Any, engine: object) -> None:
     """Refuse what is not a table of the database, and a table with a key whose rows are remote."""
-    if not isinstance(table, Table) or table._engine is not engine:
+    if not isinstance(table, Table) or engine_of(table) is not engine:
         raise PlanError(
             f"ingest takes a table of its database to put rows into, not {table!r:.100}\n"
             "  db.ingest(source, into=table), or into={Order: orders, Customer: customers}"
         )
-    if table.plan.key is not None and table._keyed is None:
+    if table.plan.key is not None and keyed_of(table) is None:
         raise PlanError(
             f"table {table.name!r} has its rows elsewhere, and finds none by key\n"
             "  ingest into a table of the process, or into one without key"

@@ -29,6 +29,7 @@ from optimizer.callables.source import caller
 from optimizer.errors import PlanError
 from optimizer.kinds.fields import TRACKED
 from reactive.api import family
+from reactive.api.internal_interface import keyed_of, node_of
 from reactive.api.table import Table
 from reactive.borders.durable import opening
 from reactive.borders.sources.batch import (
@@ -413,7 +414,8 @@ def watch(
         table: WatchedTable[T] = WatchedTable(
             engine, number, row_type, name, key, True, replaces=replaced
         )
-        of_key = None if table._keyed is None else table._keyed.key
+        keyed = keyed_of(table)
+        of_key = None if keyed is None else keyed.key
         table._files = files(pattern, row_type, name=table.name, key=of_key, **options)
         check_policy(on_error)
         if replaced is not None:
@@ -434,7 +436,7 @@ def _ingest_files(engine: Engine, table: WatchedTable[T], on_error: OnRefusal) -
     try:
         return ingest(engine, table._files, table, None, on_error, None)
     except BaseException:
-        engine.graph.drop_source(table._node)
+        engine.graph.drop_source(node_of(table))
         if engine.journal is not None:
             engine.journal.release(table)
         raise
@@ -470,6 +472,6 @@ def _forget_source(engine: Engine, name: str, why: str) -> None:
         return
     if ledger.errors is not None:
         family.drop(engine, ledger.errors, views=True, why=why)
-    engine.graph.drop_source(ledger.entries._node)
+    engine.graph.drop_source(node_of(ledger.entries))
     if engine.journal is not None:
         engine.journal.forget(ledger.entries)

@@ -31,6 +31,7 @@ import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from reactive.api.internal_interface import keyed_of, statements_of
 from reactive.api.literal import Raised, RowError
 from reactive.api.table import Table
 from reactive.api.view import View
@@ -138,7 +139,7 @@ class Ledger:
             name = f"errors of {self.name}"
             self.errors = self._table(RowError, name, None)
             noted = [error for entry in self.entries for error in entry.errors]
-            self.errors._do.add_all(noted)
+            statements_of(self.errors).add_all(noted)
             self._engine.tables[self.errors.plan.number] = self.errors
             self.view = self.errors.materialize(name)
 
@@ -158,7 +159,7 @@ class Ledger:
 
     def held(self, owner: Owner) -> Entry | None:
         """Return the entry of an owner as of the open transaction; None if there is none."""
-        keyed = self.entries._keyed
+        keyed = keyed_of(self.entries)
         return None if keyed is None else keyed.by_key.get(owner)
 
     def with_token(self, token: Token) -> dict[Owner, Entry | None]:
@@ -191,7 +192,7 @@ class Ledger:
         return found
 
     def _all_held(self) -> list[Entry]:
-        keyed = self.entries._keyed
+        keyed = keyed_of(self.entries)
         return [] if keyed is None else list(keyed.by_key.values())
 
     def change_errors(self, gone: Sequence[RowError], come: Sequence[RowError]) -> None:
@@ -298,7 +299,7 @@ def adopt_ledger(journal: Journal, ledger: Ledger, entry: MakeEntry) -> None:
                 raise
             told = damaged_row(journal.store.name, mine.name, "of a token or an origin")
             raise DurabilityError(told) from error
-        ledger.entries._do.add_all(found)
+        statements_of(ledger.entries).add_all(found)
     journal.keep(ledger.entries, mine)
 
 

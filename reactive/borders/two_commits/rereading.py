@@ -27,6 +27,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from optimizer.errors import PlanError
+from reactive.api.internal_interface import statements_of, unguarded_statements
 from reactive.engine.runtime.interrupts import is_asynchronous
 from reactive.engine.transactions.transaction import Transaction, run_in_transaction
 from reactive.errors import TableError
@@ -230,11 +231,11 @@ class Rereading:
         if before is not None and self._moment() != before:
             return False
         for table, those in zip(tables, rows, strict=True):
-            unguarded = getattr(table._do, "unguarded", None)  # of a mirror
-            if unguarded is None:
+            statements = unguarded_statements(table)
+            if statements is statements_of(table):
                 table.replace_all(those)
-            else:
-                self._engine.write(table, unguarded.replace_all, those)
+            else:  # of a mirror
+                self._engine.write(table, statements.replace_all, those)
         return True
 
     # The thread.

@@ -21,6 +21,7 @@ from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, is_set
 from optimizer.rewriting.columns import declared_fields, known_shapes
 from reactive.api.fixpoint import fixpoint
+from reactive.api.internal_interface import engine_of
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.engine.runtime.large_stack import call_with_any_stack
@@ -168,7 +169,7 @@ class _Inputs:
         if name not in self._definitions.relations:
             hint = suggest_name(name, self._definitions.relations, "there are")
             raise PlanError(f"inputs: the program has no relation {name!r}\n  {hint}")
-        if not isinstance(relation, Relation) or relation._engine is not self._engine:
+        if not isinstance(relation, Relation) or engine_of(relation) is not self._engine:
             raise PlanError(f"inputs: {name!r} is no relation of this database")
 
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Expr, Lifted, Parameter, row_names
+from reactive.api.internal_interface import engine_of
 from reactive.engine.runtime.large_stack import call_with_large_stack, has_large_stack
 from reactive.languages.sql.expressions import predicate, scalar
 from reactive.languages.sql.queries import query
@@ -61,7 +62,7 @@ def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
 
 def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
     """Run one statement, and return the number of rows that it changed."""
-    engine = db._engine
+    engine = engine_of(db)
     dialect, catalog = dialect_of(engine), catalog_of(engine)
     tree = one(text, dialect, parameters)
     _refuse_unnamed(parameters, tree)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 from optimizer import plan
 from optimizer.callables.source import caller
+from reactive.api.internal_interface import name_sql_columns
 from reactive.api.relation import OrderedRelation, Relation
 from reactive.engine.runtime.boundary import boundary
 from reactive.languages.sql.terms.values import BindingSchema
@@ -47,7 +48,7 @@ class SqlRelation(Relation[*Ts]):
         """
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         view.schema = self.schema
-        view._sql_columns = None if self.schema is None else list(self.schema.names)
+        name_sql_columns(view, None if self.schema is None else list(self.schema.names))
         return view  # type: ignore[no-any-return]
 
 
@@ -63,7 +64,7 @@ class OrderedSqlRelation(OrderedRelation[*Ts]):
         """Return a view that is a sequence; see `SqlRelation.materialize`."""
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         view.schema = self.schema
-        view._sql_columns = None if self.schema is None else list(self.schema.names)
+        name_sql_columns(view, None if self.schema is None else list(self.schema.names))
         return view  # type: ignore[no-any-return]
 
 

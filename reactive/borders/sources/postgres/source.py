@@ -18,6 +18,7 @@ from contextlib import closing
 from typing import Any
 
 from optimizer.errors import PlanError
+from reactive.api.internal_interface import engine_of
 from reactive.api.table import Table
 from reactive.borders.sources.batch import Batch, Token
 from reactive.borders.sources.postgres import feed
@@ -366,7 +367,7 @@ class PostgresSource:
     def _journal(self) -> Any:
         """Return the journal of the tables; None if they are not durable."""
         table = next(iter(self._into.values()))
-        journal = table._engine.journal
+        journal = engine_of(table).journal
         return journal if journal is not None and table in journal.kept else None
 
     def __repr__(self) -> str:

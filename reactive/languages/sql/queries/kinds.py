@@ -24,6 +24,7 @@ from optimizer import plan
 from optimizer.errors import StratificationError
 from optimizer.expr import NONE, Function, Outer, Subquery, walk
 from reactive.api.fixpoint import fixpoint
+from reactive.api.internal_interface import engine_of
 from reactive.api.iterate import iterate
 from reactive.api.relation import AnyRelation, Relation
 from reactive.languages.sql.expressions.casts import apply, cast, equal_types, no_common_type_error
@@ -416,7 +417,7 @@ class _RecursionStep:
     def set_of(self, relation: AnyRelation) -> AnyRelation:
         """Return the first rows, and the rows that follow the rows so far."""
         following = self.following(relation)
-        return Relation(following._engine, plan.Union(self._begin, following.plan))
+        return Relation(engine_of(following), plan.Union(self._begin, following.plan))
 
     def read_inside(self) -> exp.Expr | None:
         """Return where a sub-query of the step reads the recursion; None if none does."""

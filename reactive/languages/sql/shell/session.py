@@ -26,6 +26,7 @@ from sqlglot import exp
 
 from optimizer.errors import PlanError
 from reactive.api import display
+from reactive.api.internal_interface import engine_of
 from reactive.errors import ReactiveError
 from reactive.languages.sql.entry import dialect_of, sql
 from reactive.languages.sql.entry import execute as executed
@@ -58,7 +59,7 @@ class Shell:
 
     @property
     def dialect(self) -> Dialect:
-        return dialect_of(self._db._engine)
+        return dialect_of(engine_of(self._db))
 
     def run(self, text: str) -> bool:
         """Run statements and print their results; return True if all succeeded."""
@@ -100,7 +101,7 @@ class Shell:
         """Materialize a query as the view with the next number, and print it."""
         self._last += 1
         number = self._last
-        view = sql(self._db._engine, text, {}).materialize(f"view {number}")
+        view = sql(engine_of(self._db), text, {}).materialize(f"view {number}")
         self._views[number] = (text, view)
         self._show(number)
 
@@ -140,7 +141,7 @@ class Shell:
                     line = f"{number}: {count}  {' '.join(shown.split())}"
                     self._console.print(escape(line), highlight=False)
             case "explain":
-                told = sql(self._db._engine, rest, {}).explain()
+                told = sql(engine_of(self._db), rest, {}).explain()
                 self._console.print(escape(told), highlight=False)
             case "close":
                 self._close(rest.strip())

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from optimizer import plan
 from optimizer.expr import TRUE, Call, Constant, Expr, Lifted, Parameter, constant, tuple_of
+from reactive.api.internal_interface import keyed_of
 from reactive.engine.codegen.functions import callable_of
 from reactive.errors import TableError
 from reactive.languages.sql.expressions.casts import convert_for_column
@@ -203,10 +204,12 @@ class _Conflict:
         self._kept: Callable[[Any, Any], Any] | None = None
         if around.dialect.name == "duckdb" and len(places) < len(target.schema.columns):
             self._kept = _keeping(target, places)
-        if self._table._keyed is None:
+        keyed = keyed_of(target.table)
+        if keyed is None:
             raise around.error(
                 tree, f"table {target.name!r} has no key that rows could conflict by"
             )
+        self._key_of = keyed.key
         alternative = (tree.args.get("alternative") or "").upper()
         self._replaces = alternative == "REPLACE"
         if alternative not in ("", "REPLACE", "IGNORE"):
@@ -232,7 +235,7 @@ class _Conflict:
 
     def _insert(self, row: Any) -> bool:
         """Insert a row or resolve its conflict; True if that wrote a row. Raises as `insert`."""
-        key = self._table._keyed.key(row)
+        key = self._key_of(row)
         old = self._table.get(key)
         if self._changes_once and self._update is not None and key in self._changed:
             raise TableError(
@@ -325,7 +328,7 @@ def update(tree: Any, around: Scope, db: Any) -> int:
         made = _updated_values(tree.expressions, target, rows.scope(around))
     found = found_rows(tree, target, rows, made, around)
     pairs = [(old, target.made(values)) for old, values in found]
-    keyed = target.table._keyed
+    keyed = keyed_of(target.table)
     around.refuse_unread(tree)
     with db.transaction():
         moved = [p for p in pairs if keyed is not None and keyed.key(p[0]) != keyed.key(p[1])]

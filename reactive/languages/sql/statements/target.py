@@ -26,6 +26,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.traverse import has_subqueries
+from reactive.api.internal_interface import engine_of, keyed_of
 from reactive.engine.codegen.functions import callable_of
 from reactive.errors import TableError, TransactionError
 from reactive.languages.sql.queries.grouping import failures_told, freed
@@ -189,7 +190,7 @@ def found_rows(
 
 def _candidates(target: ChangedTable, test: Expr) -> Any:
     """Return the row of a key that the condition equates with a constant, or all rows."""
-    keyed, key = target.table._keyed, target.table.plan.key
+    keyed, key = keyed_of(target.table), target.table.plan.key
     if keyed is None:
         return list(target.table)
     for part in conjuncts(test):
@@ -234,14 +235,14 @@ class KnownKeys:
 
     def of(self, table: Any) -> int | None:
         """Return the greatest key of a table; None if it is not known."""
-        engine = table._engine
+        engine = engine_of(table)
         if engine.version != self._version or engine.pending:
             return None
         return self._keys.get(table.plan.number)
 
     def note(self, table: Any, before: int, greatest: int | None) -> None:
         """Record the greatest key of a table after a statement, and the version before it."""
-        version = table._engine.version
+        version = engine_of(table).version
         is_alone = version in (before, before + 1)
         if before != self._version or not is_alone:
             self._keys.clear()
@@ -269,7 +270,7 @@ class RowNumbers:
         self._table, self._known = table, known
         self._read = None if self.place is None else schema.columns[self.place].read
         self._greatest: int | None = None  # of the rows made so far, then of all
-        self._before = table._engine.version
+        self._before = engine_of(table).version
         self._known_before = known.of(table)
 
     def note(self, *, inserted: bool) -> None:
@@ -278,7 +279,7 @@ class RowNumbers:
         `inserted` says that rows were added, none removed, and no key changed.
         """
         greatest = None
-        if inserted and not self._table._engine.pending:
+        if inserted and not engine_of(self._table).pending:
             greatest = self._known_before
             if greatest is not None and self._greatest is not None:
                 greatest = max(greatest, self._greatest)

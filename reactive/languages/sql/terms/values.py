@@ -49,6 +49,7 @@ from optimizer.kinds.texts import field_names as names_of_fields
 from optimizer.plans.properties import shapes
 from optimizer.record import record
 from reactive.api.extended import row_class
+from reactive.api.internal_interface import kept_views
 from reactive.api.relation import AnyRelation, Relation
 from reactive.languages.sql.runtime.intervals import Interval, parts_of
 from reactive.languages.sql.terms.types import (
@@ -387,7 +388,7 @@ class Environment:
 def named(relation: AnyRelation) -> NamedPlan:
     """Return a relation as a source: with its fields, or with one column per binding."""
     node, of = relation.plan, shapes(relation.plan)
-    views = relation._kept_views()
+    views = kept_views(relation)
     known = getattr(relation, "schema", None)
     if isinstance(known, BindingSchema):
         return named_rows(node, known, views)
