@@ -426,7 +426,7 @@ WAYS = (
     Way(
         "readers found by a value",
         (watchers,),
-        ("reactive/engine/dataflow/discrimination.py", "optimizer/plans/wanted.py"),
+        ("reactive/engine/dataflow/discrimination.py", "optimizer/plans/field_values.py"),
         off=(
             ("reactive.engine.compiler.queries.MANY_READERS", NEVER),
             ("reactive.engine.dataflow.discrimination.WORTHWHILE", NEVER),

@@ -8,11 +8,11 @@ The package handles symbols only: it sees no data and calls no code of users. Im
 from optimizer.lazy import lazily
 
 lazily(
-    "optimizer.callables.reached",
+    "optimizer.callables.reachable_objects",
     "optimizer.expressions.attempts",
     "optimizer.kinds.texts",
     "optimizer.lifting.outer_values",
-    "optimizer.lifting.passed",
+    "optimizer.lifting.callable_parameters",
     "optimizer.plans.clauses",
     "optimizer.plans.closures",
     "optimizer.plans.explain",
@@ -23,7 +23,7 @@ lazily(
     "optimizer.rewriting.equality_checks",
     "optimizer.rewriting.lookups",
     "optimizer.rewriting.report",
-    "optimizer.subqueries.calm",
-    "optimizer.subqueries.keyed",
+    "optimizer.subqueries.error_freedom",
+    "optimizer.subqueries.keyed_rows",
     "optimizer.subqueries.raising",
 )

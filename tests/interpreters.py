@@ -93,7 +93,7 @@ INTERPRETERS = (
 )
 
 LINEAR = "spark_backend/steps/step.py:Linear"
-RECURSION = "spark_backend/recursion/decomposed.py:Relation"
+RECURSION = "spark_backend/recursion/partition_recursion.py:Relation"
 FEW_ROWS = {
     **dict.fromkeys(("Where", "Select", "Extend", "SelectMany", "Unnest"), LINEAR),
     **dict.fromkeys(("Distinct", "SetOperation"), "spark_backend/steps/step.py:ByWeight"),
@@ -103,7 +103,7 @@ FEW_ROWS = {
     "Join": "spark_backend/steps/join.py:Join",
     "OrderBy": "spark_backend/steps/firsts.py:First",
     "OuterJoin": "spark_backend/steps/step.py:MaterializedChanges",
-    "Recursive": "spark_backend/recursion/decomposed.py:OwnRows",
+    "Recursive": "spark_backend/recursion/partition_recursion.py:OwnRows",
     "Reduce": "spark_backend/aggregates/totals.py:ReducedRows",
     "Top": "spark_backend/steps/firsts.py:Firsts",
     "UnionAll": "spark_backend/steps/step.py:BagUnion",

@@ -377,7 +377,8 @@ READERS = {
     "reactive/borders/sources/postgres/rows.py": "writes the annotations of a class as text",
     "reactive/borders/mirrors/kinds.py": "`Mapped` is a wrapper of SQLAlchemy, which kinds do "
     "not know",
-    "spark_backend/codec/returned.py": "functions may return iterators, which are no kind of value",
+    "spark_backend/codec/result_types.py": "functions may return iterators, which "
+    "are no kind of value",
 }
 """The modules that may read annotations themselves, and why; all others ask `optimizer/kinds`."""
 

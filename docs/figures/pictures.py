@@ -228,7 +228,7 @@ FLUSH = Picture(
             "touched buckets, before and after; then the manifest is written",
             (
                 "spark_backend/state/tables.py: StateTables.flush",
-                "spark_backend/bucketed/touched.py: bucket_changes",
+                "spark_backend/bucketed/bucket_changes.py: bucket_changes",
             ),
         ),
         Step(

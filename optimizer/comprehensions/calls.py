@@ -52,7 +52,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import total
 from optimizer.lifting.lift import Unreadable, read_callable_as_expr
 from optimizer.lifting.readings import UNSET
-from optimizer.subqueries.calm import kinds, known_of
+from optimizer.subqueries.error_freedom import kinds, known_of
 
 KNOWN = "sum, len, min, max, any, all, sorted, set, list and dict are"
 OPERATORS: dict[str, ast.operator] = {

@@ -41,7 +41,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Pure
 from optimizer.plans.properties import find_groups
 from optimizer.record import record
-from optimizer.subqueries.calm import kinds, known_of
+from optimizer.subqueries.error_freedom import kinds, known_of
 
 
 def window(rows: Rows, key: ast.expr, node: ast.expr, reader: Any, reading: Any) -> Expr:

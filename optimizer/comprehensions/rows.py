@@ -50,8 +50,8 @@ from optimizer.lifting.readings import UNSET, resolve
 from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, free, is_set, shapes
 from optimizer.record import record
-from optimizer.subqueries import keyed
-from optimizer.subqueries.keyed import as_expression
+from optimizer.subqueries import keyed_rows
+from optimizer.subqueries.keyed_rows import as_expression
 
 Kind: TypeAlias = Literal["list", "set", "iterator", "sorted", "dict", "groups", "items"]
 
@@ -162,7 +162,7 @@ def check_values(row: tuple[Expr, ...]) -> None:
 def relation(node: plan.Node, name: str) -> Rows:
     """Return the rows of a relation, with their order if it is ordered."""
     if isinstance(node, plan.OrderBy):
-        source, count = keyed.rows_of_order(node)
+        source, count = keyed_rows.rows_of_order(node)
         known = shapes(source)
         keys = [(as_expression(k.function, known).body, k.descending, k.nulls) for k in node.keys]
         row = (one_value(all_parameters(bindings(source))[:count]),)

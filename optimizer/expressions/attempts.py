@@ -43,7 +43,6 @@ from optimizer.expr import (
     row_names,
     tuple_of,
 )
-from optimizer.expressions.evaluated import is_plain
 from optimizer.expressions.knowledge import (
     Pure,
     Shapes,
@@ -53,6 +52,7 @@ from optimizer.expressions.knowledge import (
     row_is_hashed_by,
     total,
 )
+from optimizer.expressions.simplification import is_plain
 from optimizer.expressions.text import needs
 from optimizer.record import record
 

@@ -53,7 +53,6 @@ from optimizer.expr import (
     transform,
     tuple_of,
 )
-from optimizer.expressions.evaluated import fold_node
 from optimizer.expressions.knowledge import (
     Shapes,
     is_value,
@@ -63,6 +62,7 @@ from optimizer.expressions.knowledge import (
     shape_of,
     total,
 )
+from optimizer.expressions.simplification import fold_node
 from optimizer.record import record
 
 LONGEST = 60

@@ -52,8 +52,8 @@ from optimizer.expr import (
     row_names,
     walk,
 )
-from optimizer.expressions.evaluated import evaluated_attribute
 from optimizer.expressions.knowledge import Shapes, is_of_values, is_value, total
+from optimizer.expressions.simplification import evaluated_attribute
 from optimizer.expressions.text import surely
 from optimizer.lifting import outer_values
 from optimizer.lifting.readings import (

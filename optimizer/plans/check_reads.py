@@ -51,9 +51,9 @@ from optimizer.expr import (
     transform,
     walk,
 )
-from optimizer.expressions.evaluated import zoned_fields
 from optimizer.expressions.knowledge import PURE, Shape, Shapes
 from optimizer.expressions.members import has, lacks, length, makes_instances, why_unreadable
+from optimizer.expressions.simplification import zoned_fields
 from optimizer.expressions.text import text
 from optimizer.kinds.fields import hints, is_record, members
 from optimizer.kinds.kind import Places, Struct, kind_of, without_none

@@ -92,8 +92,8 @@ from optimizer.expr import (
     row_names,
     tuple_of,
 )
-from optimizer.expressions.evaluated import holds_no_nan
 from optimizer.expressions.knowledge import Shape, Shapes, constructor, hashable, total
+from optimizer.expressions.simplification import holds_no_nan
 from optimizer.expressions.text import one_row
 from optimizer.lifting.lift import lift
 from optimizer.plans.properties import bindings, free, is_set, may_be_negative, nodes, once, shapes

@@ -57,7 +57,6 @@ from optimizer.expr import (
     Parameter,
     Text,
 )
-from optimizer.expressions.evaluated import ARITHMETIC
 from optimizer.expressions.knowledge import TESTS, Shape, makes_record, record_field
 from optimizer.expressions.order_kinds import (
     ANY_KIND,
@@ -69,6 +68,7 @@ from optimizer.expressions.order_kinds import (
     OrderKind,
     order_kind,
 )
+from optimizer.expressions.simplification import ARITHMETIC
 from optimizer.expressions.text import Level, Naming, Nesting, RowsOf, naming_of
 from optimizer.kinds.fields import hints, returned_by
 from optimizer.kinds.kind import (

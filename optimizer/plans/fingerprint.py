@@ -57,8 +57,8 @@ from optimizer.callables.source import PACKAGES, Place
 from optimizer.callables.syntax import NoSyntax, shared_syntax_of, syntax_of
 from optimizer.earlier_names import earlier_name
 from optimizer.expr import Apply, Attribute, Call, Constant, Expr, Lifted, Operation
-from optimizer.expressions.evaluated import COMPARISONS, zoned_fields
 from optimizer.expressions.knowledge import Shape
+from optimizer.expressions.simplification import COMPARISONS, zoned_fields
 from optimizer.expressions.text import text
 from optimizer.kinds.instants import with_instants
 from optimizer.lifting.readings import resolve

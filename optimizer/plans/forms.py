@@ -69,8 +69,8 @@ from optimizer.expr import (
     rebuilt,
     substitute,
 )
-from optimizer.expressions.evaluated import PLAIN
 from optimizer.expressions.knowledge import constructor, makes_record, record_field
+from optimizer.expressions.simplification import PLAIN
 from optimizer.kinds.fields import ClassCache, classes_in, shortest_lived
 from optimizer.lifting.lift import lift
 from optimizer.lifting.readings import KINDS, Itself, has_no_meaning, kin_of, may_differ

@@ -60,8 +60,8 @@ from optimizer.expr import (
     substitute,
     transform,
 )
-from optimizer.expressions.evaluated import holds_no_nan, is_no_tuple
 from optimizer.expressions.knowledge import Shapes, is_value, total
+from optimizer.expressions.simplification import holds_no_nan, is_no_tuple
 from optimizer.expressions.text import needs, project_node
 from optimizer.plans.forms import Key, unique_key
 from optimizer.plans.join_lists import outputs

@@ -9,7 +9,7 @@ query, such as its errors, are planned again with it.
 
 Sound:  both plans have the same rows, as long as no values clash.
 Needs:  rows that can be read again; rows of earlier commits (`plan.Previous`) cannot.
-Source: `apart.py`, which makes the checks.
+Source: `clash_checks.py`, which makes the checks.
 """
 
 from __future__ import annotations

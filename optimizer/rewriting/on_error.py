@@ -76,7 +76,13 @@ from optimizer.plans.side_conditions import equation_of
 from optimizer.plans.strata import ByPolicy, with_form
 from optimizer.record import record
 from optimizer.rewriting import lookups
-from optimizer.rewriting.apart import ClashChecks, in_group, join_product, of_right_row, with_fields
+from optimizer.rewriting.clash_checks import (
+    ClashChecks,
+    in_group,
+    join_product,
+    of_right_row,
+    with_fields,
+)
 from optimizer.rewriting.clashing import Asks, Parts, inputs_to_ask, parts_of_input, split_inputs
 from optimizer.rewriting.comparable import (
     EXTREMES,

@@ -30,7 +30,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Expr, Function, Lifted, Operation, Or, conjuncts, reads, walk
-from optimizer.expressions.evaluated import unproven
+from optimizer.expressions.simplification import unproven
 from optimizer.expressions.text import text
 from optimizer.lifting import folds
 from optimizer.plans.explain import Drawing, Explanation, explain, headline, source_text

@@ -46,7 +46,7 @@ from optimizer.expr import (
     row_names,
     substitute,
 )
-from optimizer.expressions.evaluated import holds_no_nan
+from optimizer.expressions.simplification import holds_no_nan
 from optimizer.expressions.text import over, same
 from optimizer.plans.join_lists import extend_of, outputs
 from optimizer.plans.properties import bindings, may_be_negative, shapes

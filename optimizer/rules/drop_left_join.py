@@ -34,7 +34,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import total
 from optimizer.expressions.text import first
 from optimizer.plans.properties import bindings, may_be_negative, shapes
-from optimizer.subqueries import calm, raising
+from optimizer.subqueries import error_freedom, raising
 from optimizer.traverse import functions, with_functions, with_inputs
 
 KEY = Item(Parameter(0), constant(0))
@@ -52,7 +52,7 @@ def drop_left_join(node: plan.Node) -> plan.Node:
         below = below.input
     if not isinstance(below, plan.OuterJoin) or not _finds_one_at_most(below):
         return node
-    place, of = bindings(below.left), calm.known_of(below)
+    place, of = bindings(below.left), error_freedom.known_of(below)
     every = [with_functions(each, lambda f: _calm(f, of)) for each in every]
     if any(_reads_binding(each, place) for each in every):
         return node
@@ -62,17 +62,19 @@ def drop_left_join(node: plan.Node) -> plan.Node:
     return made
 
 
-def _calm(f: Function, of: calm.RowFacts) -> Function:
+def _calm(f: Function, of: error_freedom.RowFacts) -> Function:
     """Return a callable without needs that cannot raise."""
     if not isinstance(f, Lifted):
         return f
     return f.with_body(transform(f.body, lambda expr: _without_needs(expr, of)))
 
 
-def _without_needs(expr: Expr, of: calm.RowFacts) -> Expr:
+def _without_needs(expr: Expr, of: error_freedom.RowFacts) -> Expr:
     if not isinstance(expr, First):
         return expr
-    return first(tuple(need for need in expr.needs if not calm.is_calm(need, of)), expr.then)
+    return first(
+        tuple(need for need in expr.needs if not error_freedom.is_calm(need, of)), expr.then
+    )
 
 
 def _reads_binding(node: plan.Node, place: int) -> bool:

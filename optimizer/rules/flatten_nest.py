@@ -35,7 +35,7 @@ from optimizer.expr import Expr, Lifted, row_names
 from optimizer.expressions.text import is_too_long
 from optimizer.plans.join_lists import extend_of, outputs
 from optimizer.plans.properties import bindings, fact
-from optimizer.subqueries import flattened
+from optimizer.subqueries import unnested_bags
 from optimizer.traverse import functions, with_functions, with_inputs
 
 
@@ -43,7 +43,9 @@ def flatten_nest(node: plan.Node) -> plan.Node:
     """Replace unnests of nested rows by joins, if possible; other nodes unchanged."""
     match node:
         case plan.SelectMany(source, Lifted()):
-            return _elements(node, _open_unnests(source, frozenset()) or flattened.as_it_is(source))
+            return _elements(
+                node, _open_unnests(source, frozenset()) or unnested_bags.as_it_is(source)
+            )
         case plan.Select() | plan.Extend() | plan.Aggregate() if _has_unnest(node.input):
             for kept in _ways(_unnests(node.input)):
                 read = _open_unnests(node.input, kept)
@@ -55,16 +57,16 @@ def flatten_nest(node: plan.Node) -> plan.Node:
     return node
 
 
-def _elements(node: plan.SelectMany, read: flattened.RowSubstitution) -> plan.Node:
+def _elements(node: plan.SelectMany, read: unnested_bags.RowSubstitution) -> plan.Node:
     """Return the elements of a collection of the new rows in `read`.
 
     Return `node` unchanged if the collection still reads a bag, or if no row is replaced.
     """
     assert isinstance(node.function, Lifted)
     bag = read.over(node.function.body)
-    if flattened.reads_bag(bag):
+    if unnested_bags.reads_bag(bag):
         return node
-    found = flattened.flatten_bag(read.node, bag)
+    found = unnested_bags.flatten_bag(read.node, bag)
     if found is not None:
         return plan.Select(
             found.node, _callable_with_origins(found.element, node.function, found.node)
@@ -117,11 +119,13 @@ def _unnests(node: plan.Node) -> list[plan.Node]:
     return [*found, node] if isinstance(node, plan.Unnest) else found
 
 
-def _open_unnests(node: plan.Node, kept: frozenset[plan.Node]) -> flattened.RowSubstitution | None:
+def _open_unnests(
+    node: plan.Node, kept: frozenset[plan.Node]
+) -> unnested_bags.RowSubstitution | None:
     """Return a node without its unnests of nests, except those kept; None if their bags are
     read."""
     if not _has_unnest(node):
-        return flattened.as_it_is(node)
+        return unnested_bags.as_it_is(node)
     sources = _inputs_between(node)
     inputs = [_open_unnests(source, kept) for source in sources]
     if None in inputs:
@@ -132,36 +136,36 @@ def _open_unnests(node: plan.Node, kept: frozenset[plan.Node]) -> flattened.RowS
         if found is not None:
             return found
     if all(read.node is source for read, source in zip(reads, sources, strict=True)):
-        return flattened.as_it_is(node)
-    others = [flattened.as_it_is(each) for each in node.inputs()[len(reads) :]]
-    return flattened.above(node, *reads, *others)
+        return unnested_bags.as_it_is(node)
+    others = [unnested_bags.as_it_is(each) for each in node.inputs()[len(reads) :]]
+    return unnested_bags.above(node, *reads, *others)
 
 
 def _without_bag(
-    node: plan.Unnest, read: flattened.RowSubstitution
-) -> flattened.RowSubstitution | None:
+    node: plan.Unnest, read: unnested_bags.RowSubstitution
+) -> unnested_bags.RowSubstitution | None:
     """Return the rows of an unnest, over rows that replace its input's; None if the bag is not a
     nest's."""
     if not isinstance(node.function, Lifted):
         return None
     bag = read.over(node.function.body)
-    found = None if flattened.reads_bag(bag) else flattened.flatten_bag(read.node, bag)
+    found = None if unnested_bags.reads_bag(bag) else unnested_bags.flatten_bag(read.node, bag)
     if found is None:
         return None
-    return flattened.RowSubstitution(found.node, (*map(found.over, read.row), found.element))
+    return unnested_bags.RowSubstitution(found.node, (*map(found.over, read.row), found.element))
 
 
 # Readers of the rows.
 
 
 def _above(
-    node: plan.Select | plan.Extend | plan.Aggregate, read: flattened.RowSubstitution
+    node: plan.Select | plan.Extend | plan.Aggregate, read: unnested_bags.RowSubstitution
 ) -> plan.Node | None:
     """Return a node over rows that replace its input's; None if a callable reads a bag that is
     gone."""
     if isinstance(node, plan.Extend):
         bodies = list(map(read.over, outputs(node)))
-        if any(map(flattened.reads_bag, bodies)) or any(map(is_too_long, bodies)):
+        if any(map(unnested_bags.reads_bag, bodies)) or any(map(is_too_long, bodies)):
             return None
         columns = [None] * len(node.keep) + list(node.columns)
         made = [

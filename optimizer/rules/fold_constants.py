@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import And, Constant, Expr, Function, Lifted, conjunction, conjuncts, transform
-from optimizer.expressions.evaluated import fold_node
 from optimizer.expressions.knowledge import Shapes, total
+from optimizer.expressions.simplification import fold_node
 from optimizer.plans.properties import shapes
 from optimizer.traverse import with_functions
 

@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import Lifted
-from optimizer.expressions.evaluated import asked_in_turn
 from optimizer.expressions.knowledge import Shapes
+from optimizer.expressions.simplification import asked_in_turn
 from optimizer.plans.properties import shapes
 from optimizer.plans.side_conditions import pair_shapes
 

@@ -29,12 +29,12 @@ from optimizer.expr import (
     origins,
     tuple_of,
 )
-from optimizer.expressions.evaluated import holds_no_nan
 from optimizer.expressions.knowledge import Shapes, hashable, total
+from optimizer.expressions.simplification import holds_no_nan
 from optimizer.expressions.text import over
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import pair_shapes, side_of
-from optimizer.subqueries import keyed
+from optimizer.subqueries import keyed_rows
 
 Matching: TypeAlias = plan.Join | plan.SemiJoin | plan.AntiJoin
 
@@ -65,7 +65,7 @@ def _with_more_keys(node: Matching, left: Lifted, right: Lifted, on: Lifted) -> 
     unchanged if the keys are no displays of equal length, or if no equation can be added.
     """
     count, known = bindings(node.left), pair_shapes(node)
-    mine, theirs = [list(keyed.tuple_items(f.body) or ()) for f in (left, right)]
+    mine, theirs = [list(keyed_rows.tuple_items(f.body) or ()) for f in (left, right)]
     if not mine or len(mine) != len(theirs):
         return node
     found = False

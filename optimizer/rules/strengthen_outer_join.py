@@ -31,8 +31,8 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import NONE, Constant, Expr, Function, Lifted, Operation, Parameter
-from optimizer.expressions.evaluated import is_not_none
 from optimizer.expressions.knowledge import Shapes, total
+from optimizer.expressions.simplification import is_not_none
 from optimizer.expressions.text import is_too_long, over, without_none_tests
 from optimizer.plans import clauses
 from optimizer.plans.join_lists import outputs

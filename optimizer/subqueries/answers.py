@@ -83,15 +83,28 @@ from optimizer.expr import (
     transform,
     tuple_of,
 )
-from optimizer.expressions.evaluated import holds_no_nan
 from optimizer.expressions.knowledge import is_canonical, total
+from optimizer.expressions.simplification import holds_no_nan
 from optimizer.expressions.text import project_node, same
 from optimizer.plans import explain
 from optimizer.plans.properties import bindings, free, of_either_sign, shapes
 from optimizer.plans.strata import OfGroups, with_form
 from optimizer.record import record
-from optimizer.subqueries.calm import NOTHING, binding_may_be_none, is_calm, kinds, known_of
-from optimizer.subqueries.keyed import (
+from optimizer.subqueries.correlations import (
+    Result,
+    ScalarOfAggregate,
+    constant_of_no_rows,
+    scalar,
+    value_of_results,
+)
+from optimizer.subqueries.error_freedom import (
+    NOTHING,
+    binding_may_be_none,
+    is_calm,
+    kinds,
+    known_of,
+)
+from optimizer.subqueries.keyed_rows import (
     FIRST,
     ONE,
     KeyedRows,
@@ -101,13 +114,6 @@ from optimizer.subqueries.keyed import (
     names_for_bindings,
     narrow_query,
     outers,
-)
-from optimizer.subqueries.peeled import (
-    Result,
-    ScalarOfAggregate,
-    constant_of_no_rows,
-    scalar,
-    value_of_results,
 )
 from optimizer.subqueries.raising import Gate, is_quiet, is_quiet_beside, simplify_for_existence
 from optimizer.subqueries.translation import RequestedValues, Requirements, Translation

@@ -8,7 +8,7 @@
 Python does not evaluate a query without a row around it, so that it does not raise. So a node that
 may raise has rows only while there is such a row.
 
-Source: `calm.py`.
+Source: `error_freedom.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Function, Parameter
 from optimizer.plans.properties import fact, nodes, of_either_sign
-from optimizer.subqueries.calm import (
+from optimizer.subqueries.error_freedom import (
     NOTHING,
     Kinds,
     RowFacts,
@@ -31,7 +31,7 @@ from optimizer.subqueries.calm import (
     kinds,
     known_of,
 )
-from optimizer.subqueries.keyed import as_expression, outers
+from optimizer.subqueries.keyed_rows import as_expression, outers
 from optimizer.traverse import called, substituted, with_inputs
 
 FOLDS_ANY = frozenset({"Count", "CountDistinct", "Collect"})

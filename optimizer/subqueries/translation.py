@@ -67,8 +67,15 @@ from optimizer.plans import explain
 from optimizer.plans.join_lists import extend_of
 from optimizer.plans.properties import bindings, nodes, shapes
 from optimizer.record import record
-from optimizer.subqueries import keyed
-from optimizer.subqueries.keyed import (
+from optimizer.subqueries import keyed_rows
+from optimizer.subqueries.correlations import (
+    constant_of_no_rows,
+    decorrelate,
+    equation,
+    filter_source,
+    of_values,
+)
+from optimizer.subqueries.keyed_rows import (
     FIRST,
     ONE,
     ZERO,
@@ -85,13 +92,6 @@ from optimizer.subqueries.keyed import (
     replace_arguments,
     tuple_items,
     with_match,
-)
-from optimizer.subqueries.peeled import (
-    constant_of_no_rows,
-    decorrelate,
-    equation,
-    filter_source,
-    of_values,
 )
 from optimizer.traverse import with_inputs
 
@@ -375,7 +375,7 @@ class Translation:
     def _in_no_order(self, node: plan.OrderBy) -> KeyedRows:
         """Return the rows of an order without limit; refuse it if the order is lost, or has an
         offset."""
-        if self.values.arguments is None and keyed.is_lost(node):
+        if self.values.arguments is None and keyed_rows.is_lost(node):
             raise self._refusal(node, "what each gives has no order", "order_by() the result")
         if not node.offset:
             return self.side(node.input)

@@ -17,7 +17,7 @@ from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NoReturn, overload
 
-from optimizer.callables import reached
+from optimizer.callables import reachable_objects
 from optimizer.callables.captures import Capture, copy_container, defaults, freeze
 from optimizer.callables.opaque import Opaque, impurity, opaque
 from optimizer.callables.source import Place, caller
@@ -40,7 +40,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.text import text
 from optimizer.kinds.instants import with_instants
-from optimizer.lifting import outer_values, passed
+from optimizer.lifting import callable_parameters, outer_values
 from optimizer.rewriting.columns import LEFT, RIGHT, NamedValue, field_read
 from reactive.engine.runtime.boundary import outermost
 from reactive.engine.runtime.closeable import Hinting, Uncopyable
@@ -418,7 +418,7 @@ def check_noticed(function: Callable[..., Any], result: Opaque) -> None:
             raise _unnoticed_error(result, name, value)
     if is_alone:
         return
-    for name, value in reached.find_reachable_objects(function, _is_live):
+    for name, value in reachable_objects.find_reachable_objects(function, _is_live):
         if isinstance(value, Live):
             raise _unnoticed_error(result, name, value)
         if value.__name__ in READING:
@@ -473,7 +473,7 @@ def _bound_values(function: Callable[..., Any], result: Opaque) -> Iterator[tupl
     yield from _values_not_passed(_values_of_callable(function), names[: result.parameters])
     for capture in result.captures:
         if isinstance(capture.original, FunctionType):
-            always = passed.always_passed(function, capture.name, capture.original)
+            always = callable_parameters.always_passed(function, capture.name, capture.original)
             yield from _values_not_passed(_values_of_callable(capture.original), always)
         elif isinstance(capture.original, MethodType | partial):
             yield from _values_of_callable(capture.original)

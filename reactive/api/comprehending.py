@@ -49,7 +49,7 @@ from optimizer.plans.strata import (
 )
 from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
-from optimizer.subqueries.freed import lateral, remove_subqueries
+from optimizer.subqueries.decorrelation import lateral, remove_subqueries
 from optimizer.traverse import functions
 from reactive.api.columns import Live
 from reactive.engine.collections.bag import Bag

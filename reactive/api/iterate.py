@@ -68,8 +68,8 @@ from optimizer.expr import (
     transform,
     tuple_of,
 )
-from optimizer.expressions.evaluated import holds_no_nan
 from optimizer.expressions.knowledge import Shapes, is_canonical, total
+from optimizer.expressions.simplification import holds_no_nan
 from optimizer.expressions.text import Nesting, same
 from optimizer.lifting.lift import lift
 from optimizer.plans.check_reads import believed_shapes, check_callable
@@ -77,7 +77,7 @@ from optimizer.plans.declared_kinds import type_of
 from optimizer.plans.join_lists import extend_of
 from optimizer.plans.properties import bindings, free, is_set, shapes
 from optimizer.subqueries.answers import per_group
-from optimizer.subqueries.keyed import FIRST, as_expression, items
+from optimizer.subqueries.keyed_rows import FIRST, as_expression, items
 from optimizer.traverse import rebuilt, substituted, with_functions
 from reactive.api import comprehending, literal, nested, nesting
 from reactive.api.columns import kind_shown, take_callable

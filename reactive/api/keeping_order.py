@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
-from optimizer.subqueries import keyed
+from optimizer.subqueries import keyed_rows
 from optimizer.traverse import with_inputs
 from reactive.engine.collections.order import tie_key
 from reactive.engine.runtime.boundary import boundary
@@ -117,11 +117,11 @@ class KeepsOrder(Generic[*Ts]):
         if not inputs or inputs[0] is not self.plan:
             return base._new(node, *others)  # type: ignore[no-any-return]
         order: plan.OrderBy = self._order()
-        ordered = keyed.order_above(with_inputs(node, [order, *inputs[1:]]), tie_key)
+        ordered = keyed_rows.order_above(with_inputs(node, [order, *inputs[1:]]), tie_key)
         if ordered is None:
             check_lost(order, node)
             if self.plan is order:
-                node = with_inputs(node, [keyed.in_no_order(order), *inputs[1:]])
+                node = with_inputs(node, [keyed_rows.in_no_order(order), *inputs[1:]])
             return base._new(node, *others)  # type: ignore[no-any-return]
         rows = base._new(ordered.input, *others)
         ordered = replace(ordered, input=rows.plan)
@@ -135,7 +135,7 @@ def check_lost(order: plan.OrderBy, node: plan.Node) -> None:
     ------
     PlanError: the node loses the order.
     """
-    if keyed.is_lost(order) and not isinstance(node, BAG):
+    if keyed_rows.is_lost(order) and not isinstance(node, BAG):
         name = explaining.headline(node).split()[0]
         raise PlanError(
             f"cannot keep the order of the rows in {name}\n"

@@ -29,7 +29,7 @@ from optimizer.rewriting.equality_checks import PolicyQuery
 from optimizer.rewriting.on_error import Failure, GuardedQuery
 from optimizer.rewriting.own_values import Safe
 from optimizer.subqueries import answers as groups
-from optimizer.subqueries import keyed
+from optimizer.subqueries import keyed_rows
 from reactive.api.columns import kind_shown
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import canonical
@@ -203,8 +203,10 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
     group = relation._new(plan.Recursive(level, 0, name, is_set(source), shapes(source)))
     made = call_for_groups("each", group, query)
     query_plan = made.plan
-    if isinstance(query_plan, plan.OrderBy) and not keyed.is_lost(query_plan):
-        query_plan = keyed.in_no_order(query_plan)  # the rows within a limit are a bag from here on
+    if isinstance(query_plan, plan.OrderBy) and not keyed_rows.is_lost(query_plan):
+        query_plan = keyed_rows.in_no_order(
+            query_plan
+        )  # the rows within a limit are a bag from here on
     node = groups.per_group(
         query_plan, level, source, key, of_no_rows=_of_no_rows, canonical=canonical
     )

@@ -26,8 +26,8 @@ from optimizer.expressions.text import Nesting
 from optimizer.lifting.lift import lift
 from optimizer.plans.explain import Explanation
 from optimizer.plans.properties import bindings, may_be_negative, naming_by, shapes
-from optimizer.subqueries import keyed
-from optimizer.subqueries.keyed import items, over_row
+from optimizer.subqueries import keyed_rows
+from optimizer.subqueries.keyed_rows import items, over_row
 from optimizer.traverse import functions, has_subqueries, with_functions, with_inputs
 from reactive.api import comprehending
 from reactive.api.keeping_order import check_lost
@@ -232,7 +232,7 @@ class OrderedNestedRelation(NestedRelation[*Ts]):
         if isinstance(node, SAME) or not node.inputs() or node.inputs()[0] is not self.plan:
             return super()._new(node, *others)
         order = self._in_order()
-        ordered = keyed.order_above(with_inputs(node, [order, *node.inputs()[1:]]), tie_key)
+        ordered = keyed_rows.order_above(with_inputs(node, [order, *node.inputs()[1:]]), tie_key)
         if ordered is None:
             check_lost(order, node)
             return super()._new(node, *others)

@@ -75,8 +75,8 @@ from optimizer.plans.declared_kinds import binding_types
 from optimizer.plans.nodes import sources as literals
 from optimizer.plans.properties import binding_names, bindings, only_present, shapes, table_key
 from optimizer.record import record
-from optimizer.subqueries import keyed
-from optimizer.subqueries.keyed import as_expression, outers
+from optimizer.subqueries import keyed_rows
+from optimizer.subqueries.keyed_rows import as_expression, outers
 from optimizer.traverse import rebuilt, with_functions
 from reactive.api.aggregates import Nulls
 from reactive.api.columns import Live, kind_shown, take_callable
@@ -413,7 +413,7 @@ def _order_of(relation: Any) -> tuple[tuple[plan.SortKey, ...], plan.Node, int]:
     node, order = relation.plan, getattr(relation, "order", ())
     if order or not isinstance(node, plan.OrderBy):
         return order, node, bindings(node)
-    return node.keys, *keyed.rows_of_order(node)
+    return node.keys, *keyed_rows.rows_of_order(node)
 
 
 def _row_of(made: Any, shown: int) -> tuple[Expr, Any]:

@@ -21,7 +21,7 @@ from optimizer.plans.properties import row_shape, shapes, tables
 from optimizer.rewriting import columns
 from optimizer.rewriting import report as reports
 from optimizer.rewriting.columns import field, known_shapes
-from optimizer.subqueries import keyed
+from optimizer.subqueries import keyed_rows
 from optimizer.traverse import has_subqueries
 from reactive.api import comprehending, display, nesting
 from reactive.api.aggregates import Less, Nulls, SortKey, sort_keys
@@ -210,7 +210,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             return self._take(of, "order_by")
 
         return self._in_sequence(
-            keyed.sort_stably(
+            keyed_rows.sort_stably(
                 self.plan,
                 sort_keys((key, *more), take, "order_by", descending=descending, nulls=nulls),
             ),

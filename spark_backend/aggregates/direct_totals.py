@@ -7,7 +7,7 @@ The tables get the same limbs and values as from Spark columns, so that both can
 
 State:  only the tables.
 Cost:   O(changed rows + values of their groups, for aggregates that need values).
-Source: `summed.py` and `valued.py`, whose results are equal.
+Source: `summed.py` and `value_tables.py`, whose results are equal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from spark_backend.aggregates.summed import (
     make_output_row,
     stored_result,
 )
-from spark_backend.aggregates.valued import StoredValue, ValuedAggregate
+from spark_backend.aggregates.value_tables import StoredValue, ValuedAggregate
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.hashing import flattened_values, leaf_types
 from spark_backend.codec.schema import Digits, Plain, Typed, Whole

@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 
 from reactive.engine.operators.accumulators import CountDistinctAccumulator
-from spark_backend.aggregates.valued import StoredValue, ValuedAggregate
+from spark_backend.aggregates.value_tables import StoredValue, ValuedAggregate
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.hashing import flattened_values
 from spark_backend.codec.schema import Typed

@@ -158,7 +158,7 @@ def find_summed_values(
             continue
         value = input_value(folded, values)
         if value.of.kind is Decimal:
-            continue  # a Decimal has more digits than limbs hold: it is in `valued.py`
+            continue  # a Decimal has more digits than limbs hold: it is in `value_tables.py`
         if value.of.kind not in (int, float, bool):
             raise Inexact(f"{folded.name} of {type_name(value.of)} is not added up in columns")
         found.setdefault(aggregate_input(folded), _make_summed_value(f"s{len(found)}", value))

@@ -46,7 +46,7 @@ from spark_backend.aggregates.summed import (
     result_column,
     result_type,
 )
-from spark_backend.aggregates.valued import StoredValue, ValuedAggregate, find_stored_values
+from spark_backend.aggregates.value_tables import StoredValue, ValuedAggregate, find_stored_values
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Record, Typed, Whole, record_of, tuple_of
 from spark_backend.codec.values import Value, as_type, field_of, record_value, spark_type

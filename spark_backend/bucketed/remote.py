@@ -60,8 +60,7 @@ from reactive.engine.remote.remote import Adopt, Entry, ExternalInput
 from reactive.engine.runtime.collector import pause_collector
 from reactive.errors import TakenIn
 from spark_backend.bucketed import grouped_sums
-from spark_backend.bucketed.kept_rows import Net, drop_zeros, is_bilinear
-from spark_backend.bucketed.touched import (
+from spark_backend.bucketed.bucket_changes import (
     CHANGES_DDL,
     FAILED,
     OUTPUT,
@@ -69,6 +68,7 @@ from spark_backend.bucketed.touched import (
     BucketEntries,
     compute_bucket_changes,
 )
+from spark_backend.bucketed.kept_rows import Net, drop_zeros, is_bilinear
 from spark_backend.cluster.session import Session
 from spark_backend.codec.codec import Codec, loads, serialize_classes, serialize_plan
 from spark_backend.codec.schema import infer_type
@@ -330,7 +330,7 @@ class BucketedRemote:
         found = self._gather_buckets(found, rows).sortWithinPartitions("bucket")
         given = (self._shipped, serialize_classes())
         run = worker_function(
-            self._session.paths, "spark_backend.bucketed.touched", "bucket_changes", *given
+            self._session.paths, "spark_backend.bucketed.bucket_changes", "bucket_changes", *given
         )
         return found.mapInArrow(run, CHANGES_DDL)
 

@@ -37,7 +37,7 @@ from optimizer.plans.side_conditions import residual
 from reactive.engine.operators.plain import LINEAR, chain_over, spread_bindings
 from reactive.engine.reference.bags import Bag, pair_maker
 from spark_backend.aggregates.totals import ReducedRows, Totals
-from spark_backend.aggregates.valued import as_aggregate
+from spark_backend.aggregates.value_tables import as_aggregate
 from spark_backend.cluster.session import Session
 from spark_backend.codec.columns import truth_of
 from spark_backend.codec.schema import Plain, Typed, Untyped, common_type, tuple_of

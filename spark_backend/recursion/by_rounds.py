@@ -389,7 +389,7 @@ class RoundsRecursion:
             _first_round(flush.tables.number),
         )
         changes = union_frames(frames).repartition(1).mapInArrow(run, self._change_schema())
-        # An exchange, for the same reason as in `decomposed.py`.
+        # An exchange, for the same reason as in `partition_recursion.py`.
         return changes.repartition(flush.tables.tasks(), *changes.columns)
 
     def _side_rows(self, flush: Flush, place: int) -> list[DataFrame]:

@@ -39,7 +39,7 @@ from spark_backend.codec.schema import (
 )
 from spark_backend.codec.values import Inexact
 from spark_backend.recursion.by_rounds import KeyedSides, RecursionInputs, RoundsRecursion
-from spark_backend.recursion.decomposed import (
+from spark_backend.recursion.partition_recursion import (
     OwnRows,
     PartitionRecursion,
     RecursionParts,

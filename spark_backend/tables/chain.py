@@ -5,7 +5,7 @@
 
 A `where` in Python leaves rows in columns. The results of other Python callables are pickled, and
 the rest of the chain runs in Python too; with `is_typed`, results of a known type
-(`codec/returned.py`) become columns again.
+(`codec/result_types.py`) become columns again.
 
 Linear: the nodes process each row by itself, with any weight.
 
@@ -37,7 +37,7 @@ from reactive.engine.remote.fragments import LEVEL
 from reactive.errors import OffloadError
 from spark_backend.codec.codec import serialize_classes, serialize_plan
 from spark_backend.codec.columns import inside_of, items_of, truth_of, value_of
-from spark_backend.codec.returned import infer_element_type, infer_result_type
+from spark_backend.codec.result_types import infer_element_type, infer_result_type
 from spark_backend.codec.schema import (
     Kept,
     Pickled,

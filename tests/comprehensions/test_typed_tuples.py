@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from optimizer.expr import Function
-from optimizer.subqueries.keyed import KeyedRows
+from optimizer.subqueries.keyed_rows import KeyedRows
 from optimizer.subqueries.translation import Translation
 from reactive import Database, VerificationError
 from tests.budget import TIMES, drawing

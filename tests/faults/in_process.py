@@ -22,8 +22,8 @@ from reactive.engine.remote.remote import Entry, ExternalInput
 from spark_backend import SparkOffload
 from spark_backend.bucketed import remote
 from spark_backend.bucketed import remote as bucketed
+from spark_backend.bucketed.bucket_changes import CHANGES, FAILED, OUTPUT, ROWS, bucket_changes
 from spark_backend.bucketed.remote import ENTRIES, BucketedRemote
-from spark_backend.bucketed.touched import CHANGES, FAILED, OUTPUT, ROWS, bucket_changes
 from spark_backend.cluster.session import Session
 from spark_backend.codec.codec import serialize_classes
 from spark_backend.state import tables

@@ -19,7 +19,7 @@ import pytest
 
 from reactive import Count, Database, Sum
 from spark_backend.bucketed import remote as bucketed
-from spark_backend.bucketed.touched import CHANGES, FAILED, OUTPUT, ROWS
+from spark_backend.bucketed.bucket_changes import CHANGES, FAILED, OUTPUT, ROWS
 from spark_backend.parts import spilled
 from tests.borders.offload.conftest import small_pieces
 from tests.faults.in_process import COLUMNS, Frame, Offload, Operator, in_process

@@ -16,7 +16,7 @@ from reactive import Aggregate, Avg, Count, Database, Max, Monoid, OffloadError,
 from reactive.engine.remote.fragments import whole_fragment
 from reactive.errors import TakenIn
 from spark_backend.cluster.session import Session
-from spark_backend.codec.returned import infer_result_type
+from spark_backend.codec.result_types import infer_result_type
 from spark_backend.codec.schema import column_type, describe_encoding
 from spark_backend.codec.values import Inexact, Value
 from spark_backend.fragments.remote import StateRemote

@@ -20,7 +20,7 @@ pytest.importorskip("pyspark")
 from reactive import Count, CountDistinct, Database, Max, Min
 from reactive.engine.remote.fragments import offloaded_fragment
 from spark_backend import SparkOffload
-from spark_backend.aggregates import parts, valued
+from spark_backend.aggregates import parts, value_tables
 from spark_backend.bucketed import remote as needed
 from spark_backend.cluster.session import Session
 from spark_backend.direct import flush
@@ -72,7 +72,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups are large from three values on."""
     monkeypatch.setattr(parts, "LARGE", 3)
     monkeypatch.setattr(parts, "SHRUNK", 2)
-    monkeypatch.setattr(valued, "PARTS", 16)
+    monkeypatch.setattr(value_tables, "PARTS", 16)
     monkeypatch.setattr(firsts, "LARGE", 3)
     monkeypatch.setattr(firsts, "SHRUNK", 2)
     monkeypatch.setattr(firsts, "RESERVE", 1)
@@ -121,7 +121,7 @@ def test_a_change_under_a_heavy_key_takes_as_few_rows_as_one_under_another(
             apply(3 + 2 * (weight < 0) + n, [(0, order(ROWS + 9 + n, key), weight)])
             for n, key in enumerate((LIGHT, HEAVY))
         )
-        in_parts = 4 * (valued.PARTS + ROWS // valued.PARTS)
+        in_parts = 4 * (value_tables.PARTS + ROWS // value_tables.PARTS)
         assert heavy <= 2 * light + {GROUPED: in_parts, FIRST: 5}.get(name, 0)
     assert heavy < ROWS
 

@@ -20,7 +20,7 @@ from spark_backend.cluster.session import Session
 from spark_backend.fragments.remote import StateRemote
 from spark_backend.fragments.roster import can_be_columns
 from spark_backend.recursion.compile import recursion_step
-from spark_backend.recursion.decomposed import PartitionRecursion
+from spark_backend.recursion.partition_recursion import PartitionRecursion
 from spark_backend.state import tables
 from tests.budget import TIMES
 

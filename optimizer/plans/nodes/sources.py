@@ -15,8 +15,8 @@ from typing import Any
 
 from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
-from optimizer.expressions.evaluated import tuple_width
 from optimizer.expressions.knowledge import Shape, Shapes
+from optimizer.expressions.simplification import tuple_width
 from optimizer.kinds.kind import class_of, kind_of
 from optimizer.plans import facts as costs
 from optimizer.plans import headlines

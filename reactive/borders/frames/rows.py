@@ -39,7 +39,7 @@ from types import MemberDescriptorType, NoneType
 from typing import Annotated, Any
 from uuid import UUID
 
-from optimizer.expressions.evaluated import zone_of
+from optimizer.expressions.simplification import zone_of
 from optimizer.kinds.fields import by_class, class_maker, members
 from optimizer.kinds.kind import (
     ANYTHING,

@@ -34,7 +34,7 @@ from sqlalchemy import Connection, Engine, event
 
 from reactive.borders.mirrors.touching import statements
 from reactive.borders.mirrors.touching.statements import OPTION, WatchedTables
-from reactive.borders.mirrors.touching.touched import TouchedRows, commit_over, reads_one_state
+from reactive.borders.mirrors.touching.touched_rows import TouchedRows, commit_over, reads_one_state
 from reactive.errors import TransactionError
 
 Publish = Callable[[TouchedRows, Callable[[], None]], None]

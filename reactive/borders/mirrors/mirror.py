@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine, async_scoped_session, async_sessionmaker
     from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
-    from reactive.borders.mirrors.mirrored import MirrorParts
+    from reactive.borders.mirrors.mirror_parts import MirrorParts
 
     Sync = sessionmaker[Any] | scoped_session[Any] | type[Session] | Session | Engine
     Async = async_sessionmaker[Any] | async_scoped_session[Any] | AsyncEngine
@@ -245,7 +245,7 @@ def mirror(db: Any, sessions: Any, /, *classes: Any, replace: bool = False) -> M
             "  write mirror(db, Session, Order, Customer)"
         )
     try:
-        from reactive.borders.mirrors import mirrored
+        from reactive.borders.mirrors import mirror_parts
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "sqlalchemy":
             raise
@@ -253,7 +253,7 @@ def mirror(db: Any, sessions: Any, /, *classes: Any, replace: bool = False) -> M
             "mirror follows sessions of SQLAlchemy, which is not installed\n"
             f"  {installing('sqlalchemy')}"
         ) from None
-    made = mirrored.build_mirror(db, sessions, classes, replace=replace)
+    made = mirror_parts.build_mirror(db, sessions, classes, replace=replace)
     if made.is_async:
         return AsyncMirror(made)
     try:

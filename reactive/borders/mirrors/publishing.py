@@ -41,7 +41,7 @@ from reactive.api.internal_interface import keyed_of, unguarded_statements
 from reactive.api.table import Table
 from reactive.borders.mirrors.kinds import Key, MirrorKind
 from reactive.borders.mirrors.touching.statements import written_by_triggers
-from reactive.borders.mirrors.touching.touched import TouchedRows, commit_over, without_old
+from reactive.borders.mirrors.touching.touched_rows import TouchedRows, commit_over, without_old
 from reactive.engine.transactions.prepared import Prepared
 from reactive.errors import TransactionError
 

@@ -32,7 +32,7 @@ from reactive.borders.sinks.durable_outbox import (
     SinkTarget,
     ToldTarget,
 )
-from reactive.borders.sinks.gathered import GatheredChanges
+from reactive.borders.sinks.gathered_changes import GatheredChanges
 from reactive.borders.sinks.sink import ChangeFeed, FollowedChanges, Sink
 from reactive.engine.collections.zset import Pair
 from reactive.engine.dataflow.delta import Delta

@@ -35,7 +35,7 @@ from reactive.borders.sinks.durable_outbox import (
     Position,
     SinkTarget,
 )
-from reactive.borders.sinks.gathered import GatheredChanges
+from reactive.borders.sinks.gathered_changes import GatheredChanges
 from reactive.engine.remote.remote_operator import Following, RemoteOperator
 from reactive.engine.runtime.boundary import boundary
 from reactive.engine.runtime.closeable import Closeable, Uncopyable

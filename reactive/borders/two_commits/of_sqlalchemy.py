@@ -41,7 +41,7 @@ from sys import exc_info, modules
 from typing import Any
 
 from optimizer.errors import PlanError
-from reactive.borders.two_commits.others import (
+from reactive.borders.two_commits.participants import (
     AnyConnection,
     OfApsw,
     OfSqlite,

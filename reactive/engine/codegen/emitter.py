@@ -44,8 +44,8 @@ from optimizer.expr import (
     tuple_of,
     walk,
 )
-from optimizer.expressions.evaluated import may_be_moment
 from optimizer.expressions.knowledge import Shapes, is_canonical, is_value, makes_record, total
+from optimizer.expressions.simplification import may_be_moment
 from optimizer.expressions.text import needs, project_node, surely
 from optimizer.record import record
 from reactive.engine.codegen.expected import UseCounts, ValueUse

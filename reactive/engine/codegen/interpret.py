@@ -23,7 +23,7 @@ from optimizer.expr import (
     Parameter,
     Text,
 )
-from optimizer.expressions.evaluated import BINARY, UNARY
+from optimizer.expressions.simplification import BINARY, UNARY
 from reactive.engine.codegen.functions import evaluate_or
 from reactive.engine.collections.zset import Row
 

@@ -10,9 +10,9 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans import clauses
+from optimizer.plans.field_values import NO_CONSTANT_TESTS, ConstantTests
 from optimizer.plans.properties import is_interned, nodes, shapes
 from optimizer.plans.side_conditions import AnyJoin, calls_may_raise, join_match, may_raise, strict
-from optimizer.plans.wanted import NO_CONSTANT_TESTS, ConstantTests
 from optimizer.traverse import functions
 from reactive.engine.codegen.functions import callable_of, recall_of
 from reactive.engine.collections import range_index

@@ -23,7 +23,7 @@ from optimizer.expressions.text import KeyOfFirst, Nesting, written
 from optimizer.plans import shredding
 from optimizer.plans.properties import bindings, may_be_negative, shapes
 from optimizer.record import record
-from optimizer.subqueries.keyed import as_expression
+from optimizer.subqueries.keyed_rows import as_expression
 
 
 @record

@@ -21,8 +21,8 @@ from optimizer.plans import clauses, closures, explain, shredding, side_conditio
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, Sums
 from optimizer.plans.facts import CachedHash, Tree, own_values_of
+from optimizer.plans.field_values import AnyOf, Between
 from optimizer.plans.side_conditions import AnyJoin, SideTerm
-from optimizer.plans.wanted import AnyOf, Between
 from optimizer.record import record
 from reactive.engine.codegen import probe_order
 from reactive.engine.collections.index import Range

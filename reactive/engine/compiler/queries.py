@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 
 from optimizer import plan
 from optimizer.plans import explain
+from optimizer.plans.field_values import Between
 from optimizer.plans.properties import free, nodes, tables
-from optimizer.plans.wanted import Between
 from optimizer.record import record
 from optimizer.rewriting import equality_checks
 from optimizer.rewriting.optimize import OptimizedPlan, Segment, merge_segments, optimize, settle

@@ -40,7 +40,7 @@ from optimizer import plan
 from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Apply, Constant, Expr, Function, Lifted, SlotValue, origins, walk
-from optimizer.expressions.evaluated import fold_arithmetic
+from optimizer.expressions.simplification import fold_arithmetic
 from optimizer.kinds.fields import ClassCache
 from optimizer.plans.properties import nodes
 from optimizer.record import record

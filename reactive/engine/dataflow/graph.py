@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 
 from optimizer.expr import Function
 from optimizer.plan import Node as PlanNode
-from optimizer.plans.wanted import NO_CONSTANT_TESTS, ConstantTests
+from optimizer.plans.field_values import NO_CONSTANT_TESTS, ConstantTests
 from reactive.engine.collections.zset import Pair
 from reactive.engine.dataflow import snapshot
 from reactive.engine.dataflow.delivery_queue import DeliveryQueue

@@ -41,7 +41,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, origins
 from optimizer.plan import Node as PlanNode
 from optimizer.plan import Table
-from optimizer.plans.wanted import NO_CONSTANT_TESTS, AnyOf, Between, ConstantTests
+from optimizer.plans.field_values import NO_CONSTANT_TESTS, AnyOf, Between, ConstantTests
 from optimizer.rewriting.optimize import Segment
 from reactive.engine.collections import range_index
 from reactive.engine.collections.index import Form, Mark, Range

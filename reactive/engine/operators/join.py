@@ -86,8 +86,8 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Call, constant
+from optimizer.plans.field_values import AnyOf, Between
 from optimizer.plans.side_conditions import SideTerm, Span
-from optimizer.plans.wanted import AnyOf, Between
 from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.exact import RunningSum, add_sums, copy_sum, scale_sum, state_bytes
 from reactive.engine.collections.index import (

@@ -39,6 +39,12 @@ from optimizer.expr import Function, Lifted, conjuncts
 from optimizer.expressions.knowledge import hashable, total
 from optimizer.plans import multiway
 from optimizer.plans.facts import CachedHash
+from optimizer.plans.field_values import (
+    NO_CONSTANT_TESTS,
+    ConstantTests,
+    constant_tests,
+    find_values,
+)
 from optimizer.plans.join_lists import callable_of_row
 from optimizer.plans.nodes.groups import keeper
 from optimizer.plans.properties import (
@@ -56,7 +62,6 @@ from optimizer.plans.side_conditions import (
     residual,
     side_conditions_of,
 )
-from optimizer.plans.wanted import NO_CONSTANT_TESTS, ConstantTests, constant_tests, find_values
 from optimizer.record import record
 from optimizer.rewriting import lookups
 from optimizer.traverse import functions

@@ -5,8 +5,8 @@ from __future__ import annotations
 LAZY_MODULES = (
     "optimizer.lifting.folds",
     "optimizer.plans.shredding",
-    "optimizer.subqueries.flattened",
-    "optimizer.subqueries.keyed",
+    "optimizer.subqueries.unnested_bags",
+    "optimizer.subqueries.keyed_rows",
     "reactive.api.comprehending",
     "reactive.api.display",
     "reactive.api.extended",

@@ -31,8 +31,8 @@ from typing import Any, cast
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import place_of
 from optimizer.errors import PlanError
-from optimizer.expressions.evaluated import tuple_width
 from optimizer.expressions.knowledge import Foldable
+from optimizer.expressions.simplification import tuple_width
 from optimizer.kinds.fields import TRACKED, attributes, by_recent_class
 from optimizer.kinds.kind import Either, any_of, class_written, kind_of
 from optimizer.kinds.kind import class_of as class_of_kind

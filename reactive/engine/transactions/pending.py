@@ -80,7 +80,7 @@ class Pending(list["Change"]):
     updates: Any
     """The updates that it has recorded, while it is set aside."""
     other: Any
-    """The participant committed with it (`two_commits/others.py`), or None."""
+    """The participant committed with it (`two_commits/participants.py`), or None."""
     _sums: dict[Base, _NetChanges] | None
     _lost: dict[Base, _RemovedRows] | None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optimizer.expr import NONE, Call, Constant, Expr, Item, Lifted, Operation, constant
-from optimizer.expressions.evaluated import BINARY, UNARY
+from optimizer.expressions.simplification import BINARY, UNARY
 from reactive.engine.codegen.loop_expressions import Shallow
 from reactive.languages.datalog import functors
 from reactive.languages.datalog.functors import call_of

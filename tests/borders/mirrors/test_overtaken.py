@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reactive import TransactionError
-from reactive.borders.mirrors.touching.touched import (
+from reactive.borders.mirrors.touching.touched_rows import (
     TouchedRows,
     commit_over,
     reads_one_state,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, OffloadError, Sink
-from reactive.borders.sinks.gathered import GatheredChanges
+from reactive.borders.sinks.gathered_changes import GatheredChanges
 from reactive.borders.sinks.sink import FollowedChanges
 from spark_backend import ChangesFolder
 from spark_backend.codec.schema import kept_as

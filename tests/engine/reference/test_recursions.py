@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from optimizer import plan
-from optimizer.subqueries import answers, freed, translation
+from optimizer.subqueries import answers, decorrelation, translation
 from reactive import Database, Table, VerificationError, fixpoint, iterate
 from reactive.engine.reference import asking
 from reactive.engine.reference.quantified import RankedRows
@@ -42,13 +42,13 @@ class Tables:
 
 def _lose_conditions(patch: Patch) -> None:
     """Break the translation: a join holds for all pairs."""
-    for module in (freed, freed):
+    for module in (decorrelation, decorrelation):
         patch.setattr(module, "on_pairs", lambda *a, **k: None)
 
 
 def _lose_values(patch: Patch) -> None:
     """Break the translation: use the result for one value for all values."""
-    for module in (answers, freed, freed):
+    for module in (answers, decorrelation, decorrelation):
         patch.setattr(module, "match_back", lambda *a, **k: plan.Match())
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from optimizer import plan
 from optimizer.expr import TRUE
-from optimizer.subqueries import answers, freed
+from optimizer.subqueries import answers, decorrelation
 from reactive import Database, VerificationError
 from reactive.engine.reference.quantified import RecursiveRows
 from reactive.languages.sql.queries import grouping, query
@@ -29,13 +29,13 @@ TABLES = (
 
 def _lose_conditions(patch: Patch) -> None:
     """A join that holds for all pairs."""
-    for module in (freed, freed):
+    for module in (decorrelation, decorrelation):
         patch.setattr(module, "on_pairs", lambda *a, **k: None)
 
 
 def _lose_values(patch: Patch) -> None:
     """Break the translation: use the result for one value for all values."""
-    for module in (answers, freed, freed):
+    for module in (answers, decorrelation, decorrelation):
         patch.setattr(module, "match_back", lambda *a, **k: plan.Match())
 
 

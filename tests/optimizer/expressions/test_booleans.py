@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NewType
 import pytest
 
 from optimizer.expr import Attribute, Operation, Parameter
-from optimizer.expressions.evaluated import is_boolean
+from optimizer.expressions.simplification import is_boolean
 from reactive import Count, Database
 from tests.budget import seeds
 from tests.thresholds import WAYS, thresholds

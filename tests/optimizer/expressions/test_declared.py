@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NewType
 import pytest
 
 from optimizer.expr import Attribute, Operation, Parameter, constant
-from optimizer.expressions.evaluated import holds_no_nan, is_no_tuple
+from optimizer.expressions.simplification import holds_no_nan, is_no_tuple
 
 Whole = NewType("Whole", int)
 

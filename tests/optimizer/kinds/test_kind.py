@@ -23,7 +23,7 @@ import pytest
 from typing_extensions import TypeAliasType
 
 from optimizer.expr import Attribute, Parameter
-from optimizer.expressions.evaluated import holds_no_nan, is_no_tuple, is_not_none, tuple_width
+from optimizer.expressions.simplification import holds_no_nan, is_no_tuple, is_not_none, tuple_width
 from optimizer.kinds.kind import (
     ANYTHING,
     NONE,
@@ -46,8 +46,8 @@ from optimizer.kinds.kind import (
 from optimizer.plan import Table as PlanTable
 from optimizer.plans.declared_kinds import kind_of_type
 from optimizer.plans.nodes.sources import _shapes_of_table
-from optimizer.subqueries.calm import RowFacts
-from optimizer.subqueries.calm import kinds as kinds_of_value
+from optimizer.subqueries.error_freedom import RowFacts
+from optimizer.subqueries.error_freedom import kinds as kinds_of_value
 from reactive import Database, TableError
 from reactive.engine.collections.zset import is_hashable, nan_fields
 from reactive.engine.storage.rows import nan_texts

@@ -9,8 +9,8 @@ import pytest
 
 from optimizer import plan
 from optimizer.expr import Lifted
+from optimizer.plans.field_values import NUMBERS, ConstantTests, constant_tests
 from optimizer.plans.properties import shapes
-from optimizer.plans.wanted import NUMBERS, ConstantTests, constant_tests
 from optimizer.rewriting.optimize import optimize
 from reactive import Database
 

@@ -32,7 +32,7 @@ from optimizer.expr import (
     row_names,
     transform,
 )
-from optimizer.subqueries.freed import remove_subqueries
+from optimizer.subqueries.decorrelation import remove_subqueries
 from optimizer.traverse import rebuilt, with_functions
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import canonical

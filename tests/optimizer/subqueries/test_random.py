@@ -13,7 +13,7 @@ import pytest
 from optimizer import plan
 from optimizer.expr import Lifted, has_subquery
 from optimizer.plans.properties import bindings, nodes
-from optimizer.subqueries.freed import lateral
+from optimizer.subqueries.decorrelation import lateral
 from optimizer.traverse import functions
 from reactive import Database
 from reactive.engine.collections.zset import canonical

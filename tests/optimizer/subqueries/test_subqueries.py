@@ -27,7 +27,7 @@ from optimizer.expr import (
 from optimizer.expressions.text import text
 from optimizer.plans.explain import explain
 from optimizer.plans.properties import bindings
-from optimizer.subqueries.freed import lateral
+from optimizer.subqueries.decorrelation import lateral
 from reactive import Count, Database, Table
 from reactive.engine.collections.zset import canonical
 from tests.optimizer.subqueries import plain

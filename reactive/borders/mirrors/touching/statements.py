@@ -78,7 +78,7 @@ from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList
 from sqlalchemy.sql.selectable import TextualSelect
 
 from reactive.borders.mirrors.kinds import Key, MirrorKind, chunks, key_columns, keys_condition
-from reactive.borders.mirrors.touching.touched import TouchedRows
+from reactive.borders.mirrors.touching.touched_rows import TouchedRows
 
 OPTION = "mirror_touches"
 """The option of a statement that lists the classes or tables that it writes to."""

@@ -7,8 +7,8 @@
     where o.amount > 100                      look up above 100  --  ordered index by amount
 
 Needs:  a stored table; a field compared with constants, such that earlier conditions do not raise
-        (`optimizer.plans.wanted`), or not for rows whose other fields have certain classes, which
-        the index checks.
+        (`optimizer.plans.field_values`), or not for rows whose other fields have certain classes,
+        which the index checks.
 Pays:   if many other views look up the same field: 1,000 views of one value each, 28 us a change.
 """
 
@@ -27,9 +27,9 @@ from optimizer.expr import (
     constant,
 )
 from optimizer.plans import side_conditions
+from optimizer.plans.field_values import AnyOf, Between, FieldValues, find_values
 from optimizer.plans.properties import shapes
 from optimizer.plans.side_conditions import SideTerm
-from optimizer.plans.wanted import AnyOf, Between, FieldValues, find_values
 from reactive.engine.collections.index import Range
 from reactive.engine.collections.zset import UnorderedError, family_of
 from reactive.engine.compiler.choices.run_pipeline import sink_of

@@ -38,7 +38,7 @@ from optimizer.expr import (
 from optimizer.expressions.text import Naming
 from optimizer.plans.nodes import sources as written_out
 from optimizer.record import record
-from optimizer.subqueries import freed as subqueries
+from optimizer.subqueries import decorrelation as subqueries
 from reactive.api.aggregates import Count, Min
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import canonical

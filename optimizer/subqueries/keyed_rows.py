@@ -61,8 +61,8 @@ from optimizer.expr import (
     tuple_of,
     walk,
 )
-from optimizer.expressions.evaluated import is_no_tuple
 from optimizer.expressions.knowledge import Shape, Shapes, is_container, total
+from optimizer.expressions.simplification import is_no_tuple
 from optimizer.expressions.text import over, project_node
 from optimizer.lifting.lift import lift
 from optimizer.plans.nodes.groups import KeepsGroups, keeper

@@ -31,7 +31,7 @@ Sound:  rows of one group have equal keys, so that any row gives the key.
     reduce(f)                   a multiset of the known row type of f
     Aggregate with on_error=    an `Outcome`: its normal result, or a `Fault`
 
-The return type of a callable is inferred from its body or its annotation (`codec/returned.py`).
+The return type of a callable is inferred from its body or its annotation (`codec/result_types.py`).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ from spark_backend.codec.arrow import from_arrow
 from spark_backend.codec.codec import serialize_classes, serialize_plan
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.hashing import flattened_values, hash_of, leaf_types
-from spark_backend.codec.returned import infer_element_type, infer_result_type
+from spark_backend.codec.result_types import infer_element_type, infer_result_type
 from spark_backend.codec.schema import (
     WIDEST,
     Digits,

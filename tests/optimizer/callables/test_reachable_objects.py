@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.callables.reached import find_reachable_objects
+from optimizer.callables.reachable_objects import find_reachable_objects
 
 
 class Thing:

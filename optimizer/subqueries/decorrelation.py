@@ -86,8 +86,9 @@ from optimizer.subqueries.answers import (
     match_back,
     translation,
 )
-from optimizer.subqueries.calm import kinds, known_of
-from optimizer.subqueries.keyed import (
+from optimizer.subqueries.correlations import DecorrelatedQuery, decorrelate
+from optimizer.subqueries.error_freedom import kinds, known_of
+from optimizer.subqueries.keyed_rows import (
     FIRST,
     ONE,
     KeyedRows,
@@ -104,7 +105,6 @@ from optimizer.subqueries.keyed import (
     row_as_value,
     with_match,
 )
-from optimizer.subqueries.peeled import DecorrelatedQuery, decorrelate
 from optimizer.subqueries.raising import Gate, is_quiet_beside, simplify_for_existence
 from optimizer.traverse import functions, has_subqueries, with_called, with_functions
 

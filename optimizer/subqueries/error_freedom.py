@@ -9,7 +9,7 @@
     o.amount / o.pieces                         may raise
 
 A calm expression may be evaluated for more rows than in Python: a query whose rows are grouped by
-the side of an equation computes all groups. Declarations are trusted, as in `evaluated.py`.
+the side of an equation computes all groups. Declarations are trusted, as in `simplification.py`.
 
 `forms` finds the classes of values in the bindings of a plan's rows.
 
@@ -50,7 +50,7 @@ from optimizer.kinds.kind import Choice, Either, Places, class_of, hints_of, kin
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import fact, nodes, shapes
 from optimizer.record import record
-from optimizer.subqueries.keyed import as_expression, outers
+from optimizer.subqueries.keyed_rows import as_expression, outers
 
 Kinds = frozenset[Any]
 """The classes that a value may have; empty if unknown."""

@@ -44,7 +44,7 @@ from optimizer.expressions.text import is_too_long, one_row, over
 from optimizer.plans.join_lists import extend_of, outputs
 from optimizer.plans.properties import bindings, may_be_negative, nodes, shapes
 from optimizer.record import record
-from optimizer.subqueries.keyed import items
+from optimizer.subqueries.keyed_rows import items
 from optimizer.subqueries.raising import FOLDS_ANY, raises_nothing
 from optimizer.traverse import called
 

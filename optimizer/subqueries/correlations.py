@@ -39,14 +39,14 @@ from optimizer.expr import (
     row_names,
     transform,
 )
-from optimizer.expressions.evaluated import fold_node
 from optimizer.expressions.knowledge import Foldable, is_value, total
+from optimizer.expressions.simplification import fold_node
 from optimizer.expressions.text import is_too_long, needs, over, surely
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
-from optimizer.subqueries.flattened import RowSubstitution, pair_rows
-from optimizer.subqueries.keyed import as_expression, items, outers, read_by, replace_arguments
+from optimizer.subqueries.keyed_rows import as_expression, items, outers, read_by, replace_arguments
+from optimizer.subqueries.unnested_bags import RowSubstitution, pair_rows
 from optimizer.traverse import called, with_called
 
 
