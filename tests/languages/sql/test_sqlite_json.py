@@ -255,7 +255,7 @@ def test_labels_of_large_objects_are_looked_up_not_searched() -> None:
             for made in (node, patch):
                 made.labels.append(Label(f'"k{number}"'))
                 made.parts.append(json.Node("integer", str(number)))
-        assert str(json._merged(node, patch)).count(":") == size
+        assert str(json._merge_patch(node, patch)).count(":") == size
         return len(compared)
 
     assert calls(400) <= 3 * calls(200)

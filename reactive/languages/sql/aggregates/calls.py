@@ -49,7 +49,7 @@ from reactive.engine.operators.accumulators import CollectAccumulator
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.postgres import numerics as postgres
 from reactive.languages.sql.runtime import folds
-from reactive.languages.sql.sqlite.comparisons import is_number, mapped
+from reactive.languages.sql.sqlite.comparisons import is_number, map_value
 from reactive.languages.sql.sqlite.values import addend
 from reactive.languages.sql.terms.errors import peek, take
 from reactive.languages.sql.terms.scope import Scope
@@ -218,7 +218,7 @@ def numeric_argument(asked: AggregateCall, place: int = 0) -> TypedValue:
     """Return the argument at `place` as a number to add up, read from a text if need be."""
     value = asked.value(place)
     if asked.scope.dialect.numeric_booleans:
-        return value if is_number(value.type) else mapped(addend, FLOAT, value)
+        return value if is_number(value.type) else map_value(addend, FLOAT, value)
     if value.type.kind == "text":
         value = cast(value, FLOAT, asked.scope)
     return value

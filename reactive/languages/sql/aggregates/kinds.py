@@ -64,8 +64,8 @@ from reactive.languages.sql.sqlite.comparisons import (
     grouped_by,
     has_collation,
     has_one_class,
-    ranked_by_collation,
-    unranked,
+    rank_by_collation,
+    unrank_value,
 )
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.types import (
@@ -195,7 +195,7 @@ def type_of_sum(kind: SqlType, scope: Scope) -> SqlType:
     In Postgres it is the type that Postgres gives it.
     """
     if scope.dialect.name == "postgres":
-        return postgres.sum_type(kind)
+        return postgres.type_of_numeric_sum(kind)
     match kind.kind:
         case "int" | "bool":
             return SqlType("int", size=16)
@@ -339,11 +339,11 @@ def _make_extreme(kind: Any) -> Maker:
 
 def _extreme_by_class(kind: Any, of: TypedValue, asked: AggregateCall) -> CallFolds:
     """Return the least or greatest of values of several classes, by their ranks."""
-    place = ranked_by_collation(of)
+    place = rank_by_collation(of)
     function = fold(kind(nothing, skip_none=of.nullable), place, asked.scope)
     kind_of = bare(of).type
     return CallFolds(
-        (function,), lambda found: unranked(TypedValue(found[0], kind_of, (found[0],)))
+        (function,), lambda found: unrank_value(TypedValue(found[0], kind_of, (found[0],)))
     )
 
 

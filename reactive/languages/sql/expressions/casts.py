@@ -101,7 +101,7 @@ def cast(
         return TypedValue(value.expr, to, value.nulls)
     if scope.dialect.numeric_booleans:
         function = OF_SQLITE.get(to.kind)
-        return value if function is None else sqlite.mapped(function, to, value)
+        return value if function is None else sqlite.map_value(function, to, value)
     if scope.dialect.name == "duckdb":
         _check_cast(value.type, to, scope)
         if value.type.kind == "timestamptz" and to.kind == "timestamp" and to.scale is not None:
@@ -413,7 +413,7 @@ def convert_for_column(value: TypedValue, to: SqlType, scope: Scope) -> TypedVal
     if not scope.dialect.numeric_booleans:
         return cast(value, to, scope, exact=True)
     if to.affinity is not None:
-        return sqlite.mapped(_Stored(to.affinity), to, value)
+        return sqlite.map_value(_Stored(to.affinity), to, value)
     function = MAKES.get(to.kind)
     return value if function is None else _call_or_fold(function, to, value)
 
@@ -439,7 +439,7 @@ def align(
     """
     if scope.dialect.numeric_booleans:
         left, right = values
-        return sqlite.compared(left, right, ordered=place == "order")
+        return sqlite.comparable_sides(left, right, ordered=place == "order")
     values, kind = _convert_to_one_type(node, scope, values, place)
     return tuple(convert_to_compare(value, kind, scope) for value in values)
 
@@ -458,7 +458,7 @@ def equal_types(
     PlanError: the dialect has no common type of them.
     """
     if scope.dialect.numeric_booleans:
-        kind = sqlite.together([value.type for value in values])
+        kind = sqlite.common_column_type([value.type for value in values])
         return values, replace(kind, affinity=None, collation=None, is_collated=False)
     values, kind = _convert_to_one_type(node, scope, values, place)
     if kind.kind in ("any", "null"):

@@ -89,9 +89,9 @@ def value(node: Any, scope: Scope) -> TypedValue:
                 bytes.fromhex(node.this) if isinstance(node, exp.HexString) else node.this
             )
         case _ if arithmetic.is_arithmetic(node) and scope.dialect.name == "postgres":
-            return operators.operation(node, scope)
-        case _ if scope.dialect.name == "sqlite" and of_sqlite.is_operator(node):
-            return of_sqlite.operation(node, scope)
+            return operators.translate_operator(node, scope)
+        case _ if scope.dialect.name == "sqlite" and of_sqlite.is_sqlite_operator(node):
+            return of_sqlite.translate_sqlite_operator(node, scope)
         case _ if arithmetic.is_arithmetic(node) and scope.dialect.name == "duckdb":
             return arithmetic.translate_arithmetic(node, scope)
         case _:
@@ -203,7 +203,7 @@ def _read_postgres_number(text: str) -> TypedValue:
 def _cast(node: Any, scope: Scope) -> TypedValue:
     """Translate CAST, TRY_CAST, and constants such as DATE '2024-01-01'; refuse unknown types."""
     if scope.dialect.name == "sqlite":
-        return sqlite.cast(node, scope)
+        return sqlite.cast_to_affinity(node, scope)
     kind = type_of_sql(node.args["to"])
     if kind is None:
         raise scope.error(node, f"there is no type {node.args['to'].sql()!r}")

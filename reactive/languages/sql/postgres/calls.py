@@ -109,7 +109,7 @@ def form(
     return Form(function, result, parameters, **more)
 
 
-def one(
+def define_form(
     function: Callable[..., Any], result: SqlType | None, *parameters: SqlType, **more: Any
 ) -> Maker:
     """Return the maker of a function that has one form."""
@@ -136,21 +136,23 @@ def call_form(
     """
     values = [scope.value(each) for each in nodes]
     literals = [is_literal(each) for each in nodes]
-    found = fitting(given, values, literals)
+    found = choose_form(given, values, literals)
     if found is None:
         kinds = ", ".join(map(kind_name, values))
         known = name or function_name(node)
         raise scope.error(
             node, f"postgres has no {known}({kinds})", "cast its arguments to the types it takes"
         )
-    return value_of(found, values, scope)
+    return apply_form(found, values, scope)
 
 
-def value_of(found: Form, values: Sequence[TypedValue], scope: Scope) -> TypedValue:
+def apply_form(found: Form, values: Sequence[TypedValue], scope: Scope) -> TypedValue:
     """Return the call of a form with values that fit it; NULL if one is, but for `asks_null`."""
     kinds = found.kinds(len(values))
     assert kinds is not None
-    made = [_as(value, kind, scope) for value, kind in zip(values, kinds, strict=True)]
+    made = [
+        _cast_unless_fits(value, kind, scope) for value, kind in zip(values, kinds, strict=True)
+    ]
     if found.asks_null:
         expr = Call(callee(found.function), tuple(map(as_optional, made)))
         kind = found.result or made[0].type
@@ -172,14 +174,14 @@ def _size(values: Sequence[TypedValue]) -> int | None:
     return None if None in sizes else max(size for size in sizes if size is not None)
 
 
-def _as(value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
+def _cast_unless_fits(value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
     """Return a value cast to a type, unless it is of its kind or the type is any."""
     if kind.kind == "any" or (kind.kind == value.type.kind and kind.kind != "array"):
         return value
     return argument(value, kind, scope)
 
 
-def fitting(
+def choose_form(
     given: Sequence[Form], values: Sequence[TypedValue], literals: Sequence[bool]
 ) -> Form | None:
     """Return the form that fits values, where some are text constants; None if none does."""
@@ -233,11 +235,11 @@ def constant_text(node: Any, scope: Scope) -> str | None:
 INT4, INT8 = SqlType("int", size=4), SqlType("int", size=8)
 
 
-def _field(
+def _read_time_field(
     function: Any, kind: SqlType, name: str, value: TypedValue, node: Any, scope: Scope
 ) -> TypedValue:
     """Return a field of a time (EXTRACT, date_part()); refuse one that its type does not have."""
-    named = times.named(name)
+    named = times.field_name(name)
     if named not in times.FIELDS:
         near = scope.nearest(named, times.FIELDS)
         raise scope.error(node, f"there is no field {name!r} of a time in postgres{near}")
@@ -253,25 +255,25 @@ def _field(
     return apply(function, kind, literal(named), value)
 
 
-def _extract(node: Any, scope: Scope) -> TypedValue:
+def _extract_field(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(node.expression)
-    return _field(times.extracted, DECIMAL, node.this.name, value, node, scope)
+    return _read_time_field(times.extracted, DECIMAL, node.this.name, value, node, scope)
 
 
-def _date_part(node: Any, scope: Scope) -> TypedValue:
+def _extract_float_field(node: Any, scope: Scope) -> TypedValue:
     """Return date_part() of a time; refuse a field that is not constant."""
     unit, value = arguments(node)
     name = constant_text(unit, scope)
     if name is None:
         raise scope.error(node, "the field of date_part() has to be a constant")
-    return _field(times.field, FLOAT, name, scope.value(value), node, scope)
+    return _read_time_field(times.field, FLOAT, name, scope.value(value), node, scope)
 
 
-def _truncated(node: Any, scope: Scope) -> TypedValue:
+def _truncate_time(node: Any, scope: Scope) -> TypedValue:
     """Return date_trunc() of a time or an interval; refuse unknown units and other types."""
     unit, of = node.args.get("unit"), node.this
     name = None if unit is None else str(unit.name)
-    named = "" if name is None else times.named(name)
+    named = "" if name is None else times.field_name(name)
     if named not in times.TRUNCATED:
         raise scope.error(
             node,
@@ -286,7 +288,7 @@ def _truncated(node: Any, scope: Scope) -> TypedValue:
     return apply(times.truncated, TIMESTAMP, literal(named), value)
 
 
-def _interval(node: Any, scope: Scope) -> TypedValue:
+def _read_interval(node: Any, scope: Scope) -> TypedValue:
     """Translate INTERVAL '1 day', INTERVAL '90' MINUTE; refuse one that is not constant."""
     unit = node.args.get("unit")
     if isinstance(unit, exp.IntervalSpan):
@@ -347,7 +349,7 @@ def _make_interval(node: Any, scope: Scope) -> TypedValue:
             raise scope.error(node, f"make_interval() has no argument {name!r}")
         kind = FLOAT if name == "secs" else INT4
         parts[names.index(name)] = argument(scope.value(each), kind, scope)
-    return value_of(form(times.interval_of, INTERVAL, *[INT4] * 6, ANY), parts, scope)
+    return apply_form(form(times.interval_of, INTERVAL, *[INT4] * 6, ANY), parts, scope)
 
 
 def _to_char(node: Any, scope: Scope) -> TypedValue:
@@ -369,28 +371,28 @@ def _to_char(node: Any, scope: Scope) -> TypedValue:
     return call_form(of, nodes, node, scope)
 
 
-def _to_timestamp(node: Any, scope: Scope) -> TypedValue:
+def _read_timestamp(node: Any, scope: Scope) -> TypedValue:
     """Translate TO_TIMESTAMP of a text: an instant, in the zone of the database."""
     of = form(moment_reader.read, TIMESTAMP, TEXT, TEXT)
     return cast(call_form((of,), arguments(node), node, scope), INSTANT, scope)
 
 
 OF_TIMES: dict[str | type[exp.Expr], Maker] = {
-    "date_part": _date_part,
-    "date_bin": one(times.bucket, TIMESTAMP, INTERVAL, TIMESTAMP, TIMESTAMP),
+    "date_part": _extract_float_field,
+    "date_bin": define_form(times.bucket, TIMESTAMP, INTERVAL, TIMESTAMP, TIMESTAMP),
     "age": _age,
-    "justify_days": one(times.justified_days, INTERVAL, INTERVAL),
-    "justify_hours": one(times.justified_hours, INTERVAL, INTERVAL),
-    "justify_interval": one(times.justified, INTERVAL, INTERVAL),
+    "justify_days": define_form(times.justified_days, INTERVAL, INTERVAL),
+    "justify_hours": define_form(times.justified_hours, INTERVAL, INTERVAL),
+    "justify_interval": define_form(times.justified, INTERVAL, INTERVAL),
     "isfinite": forms(*(form(_is_finite, BOOL, kind) for kind in (DATE, TIMESTAMP, INTERVAL))),
-    "make_date": one(times.date_of, DATE, INT4, INT4, INT4),
-    "make_time": one(times.time_of, TIME, INT4, INT4, FLOAT),
-    "make_timestamp": one(times.timestamp_of, TIMESTAMP, *[INT4] * 5, FLOAT),
+    "make_date": define_form(times.date_of, DATE, INT4, INT4, INT4),
+    "make_time": define_form(times.time_of, TIME, INT4, INT4, FLOAT),
+    "make_timestamp": define_form(times.timestamp_of, TIMESTAMP, *[INT4] * 5, FLOAT),
     "make_interval": _make_interval,
     "to_char": _to_char,
-    "to_timestamp": _to_timestamp,
-    "to_date": one(moment_reader.read_date, DATE, TEXT, TEXT),
-    "to_number": one(number_reader.number_read, DECIMAL, TEXT, TEXT, nullable=True),
+    "to_timestamp": _read_timestamp,
+    "to_date": define_form(moment_reader.read_date, DATE, TEXT, TEXT),
+    "to_number": define_form(number_reader.number_read, DECIMAL, TEXT, TEXT, nullable=True),
     **dict.fromkeys(
         ("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "timeofday"),
         common_times.refuse_clock,
@@ -409,11 +411,11 @@ def _overlaps(node: Any, scope: Scope) -> TypedValue:
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
     **OF_TIMES,
-    exp.Extract: _extract,
-    exp.DateTrunc: _truncated,
-    exp.TimestampTrunc: _truncated,
-    exp.UnixToTime: one(times.timestamp_of_seconds, TIMESTAMP, FLOAT),
-    exp.Interval: _interval,
+    exp.Extract: _extract_field,
+    exp.DateTrunc: _truncate_time,
+    exp.TimestampTrunc: _truncate_time,
+    exp.UnixToTime: define_form(times.timestamp_of_seconds, TIMESTAMP, FLOAT),
+    exp.Interval: _read_interval,
     exp.Overlaps: _overlaps,
     exp.CurrentDate: common_times.refuse_clock,
     exp.CurrentTimestamp: common_times.refuse_clock,

@@ -74,11 +74,15 @@ class Each:
 
     def __call__(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(
-            None if each is None else self(each) if isinstance(each, tuple) else self._made(each)
+            None
+            if each is None
+            else self(each)
+            if isinstance(each, tuple)
+            else self._cast_item(each)
             for each in value
         )
 
-    def _made(self, each: Any) -> Any:
+    def _cast_item(self, each: Any) -> Any:
         return self.item(each, *self.more)
 
 
@@ -89,7 +93,7 @@ def maker(of: SqlType, to: SqlType) -> Made | None:
     if to.kind == "text":
         return _to_text(of), ()
     if of.kind == "any":
-        return _of_any(to)
+        return _cast_of_unknown(to)
     match to.kind:
         case "int":
             return _to_integer(of, to)
@@ -112,7 +116,7 @@ def maker(of: SqlType, to: SqlType) -> Made | None:
             return None if found is None else (found, ())
 
 
-def _of_any(to: SqlType) -> Made | None:
+def _cast_of_unknown(to: SqlType) -> Made | None:
     """Return the cast of a value of unknown type: a text's, or no function, and the value stays."""
     return maker(SqlType("text"), to) if to.kind in FROM_TEXT else (None, ())
 

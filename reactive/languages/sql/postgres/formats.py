@@ -61,7 +61,7 @@ def written(of: Any, form: str) -> str | None:
         return None
     fields = _Fields(of)
     return "".join(
-        fields.shown(word, fill=not bare, ordinal=ordinal) if word else text
+        fields.write_word(word, fill=not bare, ordinal=ordinal) if word else text
         for word, text, bare, ordinal in tokens_of(form)
     )
 
@@ -88,7 +88,7 @@ class _Fields:
         self.hour, self.minute, self.second = moment.hour, moment.minute, moment.second
         self.micro = moment.microsecond
 
-    def shown(self, word: str, *, fill: bool, ordinal: str) -> str:
+    def write_word(self, word: str, *, fill: bool, ordinal: str) -> str:
         """Return the text of a word; `ordinal` is TH, th or empty. Words of zones are refused."""
         upper = word.upper()
         if upper in ("TM", "TZ", "TZH", "TZM", "OF"):
@@ -96,7 +96,7 @@ class _Fields:
         if upper == "FX":
             return ""
         if word in NAMED or upper in HALVES or upper in ("RM",):
-            return self._named(word, fill=fill)
+            return self._write_name(word, fill=fill)
         if upper == "Q" and self._is_interval:
             return self._quarter(ordinal)
         number, width = self._number(upper)
@@ -116,7 +116,7 @@ class _Fields:
         number = int((self.month - 1) / 3) + 1
         return str(number) + (ordinal_ending(number, ordinal) if ordinal.upper() == "TH" else "")
 
-    def _named(self, word: str, *, fill: bool) -> str:
+    def _write_name(self, word: str, *, fill: bool) -> str:
         """Return the name of a month or day, half or Roman month; an interval has no names."""
         upper = word.upper()
         if upper in HALVES:

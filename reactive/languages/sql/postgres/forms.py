@@ -45,7 +45,7 @@ def text_of(value: Any) -> str:
         case Decimal():
             return numeric_text(value)
         case dt.datetime():
-            return _timestamp_text(value)
+            return _write_timestamp(value)
         case dt.timedelta():
             return interval_text(value)
         case dt.time():
@@ -115,7 +115,7 @@ def numeric_text(value: Decimal) -> str:
     return f"{value if value else value.copy_abs():f}"
 
 
-def _timestamp_text(value: dt.datetime) -> str:
+def _write_timestamp(value: dt.datetime) -> str:
     """Return the text of a timestamp, without microseconds that are 0."""
     text = value.replace(microsecond=0).isoformat(" ")
     if value.tzinfo is not None:
@@ -126,7 +126,7 @@ def _timestamp_text(value: dt.datetime) -> str:
 def interval_text(value: dt.timedelta) -> str:
     """Write an interval: `1 year 2 mons 3 days -04:05:06.7`."""
     months, days, micros = parts_of(value)
-    years, mons = _cut(months, 12)
+    years, mons = _divide_towards_zero(months, 12)
     made, before = [], False
     for number, unit in ((years, "year"), (mons, "mon"), (days, "day")):
         if number:
@@ -141,7 +141,7 @@ def interval_text(value: dt.timedelta) -> str:
     return " ".join(made)
 
 
-def _cut(value: int, by: int) -> tuple[int, int]:
+def _divide_towards_zero(value: int, by: int) -> tuple[int, int]:
     """Divide towards zero, with the rest."""
     whole = abs(value) // by
     return (whole, value - whole * by) if value >= 0 else (-whole, value + whole * by)
@@ -351,13 +351,13 @@ ARRAY = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^{}",\\]|\\.)+)|(\{))\s*', r
 
 def array(text: str, item: Any, more: tuple[Any, ...] = ()) -> tuple[Any, ...]:
     """Read an array, whose elements `item` reads; raise for a malformed text."""
-    found, end = _array(text.strip(), 0, lambda each: item(each, *more))
+    found, end = _read_elements(text.strip(), 0, lambda each: item(each, *more))
     if text.strip()[end:]:
         raise ValueError(f"malformed array literal: {text!r}")
     return found
 
 
-def _array(text: str, place: int, item: Any) -> tuple[tuple[Any, ...], int]:
+def _read_elements(text: str, place: int, item: Any) -> tuple[tuple[Any, ...], int]:
     """Return the elements of the array at a place, and the place behind it; raise if malformed."""
     if text[place : place + 1] != "{":
         raise ValueError(f"malformed array literal: {text!r}")
@@ -369,7 +369,7 @@ def _array(text: str, place: int, item: Any) -> tuple[tuple[Any, ...], int]:
         if found is None:
             raise ValueError(f"malformed array literal: {text!r}")
         if found[3] is not None:
-            each, place = _array(text, found.start(3), item)
+            each, place = _read_elements(text, found.start(3), item)
             made.append(each)
         else:
             made.append(_item(found, item))

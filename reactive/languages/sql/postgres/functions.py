@@ -27,12 +27,12 @@ from reactive.languages.sql.postgres import forms as written
 from reactive.languages.sql.postgres.calls import (
     Form,
     call_form,
+    define_form,
     fits,
     form,
     forms,
     is_literal,
     kind_name,
-    one,
 )
 from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import texts as common_texts
@@ -69,11 +69,11 @@ INTS = SqlType("array", items=(INT4,))
 # Numbers.
 
 
-def _float(function: Any) -> Maker:
-    return one(function, FLOAT, FLOAT)
+def _define_of_floats(function: Any) -> Maker:
+    return define_form(function, FLOAT, FLOAT)
 
 
-def _both(of_numeric: Any, of_float: Any) -> Maker:
+def _define_by_kind(of_numeric: Any, of_float: Any) -> Maker:
     """Make a function of a numeric, and of a float, which an integer is made."""
     numeric = form(of_numeric, DECIMAL, DECIMAL)
     of_floats = form(of_float, FLOAT, FLOAT)
@@ -114,7 +114,7 @@ _TRUNC = forms(
 )
 
 
-def _bucket(node: Any, scope: Scope) -> TypedValue:
+def _translate_width_bucket(node: Any, scope: Scope) -> TypedValue:
     """Return width_bucket(), in floats if an argument is one, else in numerics."""
     kinds = {scope.value(each).type.kind for each in arguments(node)[:3]}
     kind = FLOAT if "float" in kinds else DECIMAL
@@ -139,61 +139,63 @@ ABSOLUTE = (
 )
 
 
-def _absolute(node: Any, scope: Scope) -> TypedValue:
+def _translate_at_sign(node: Any, scope: Scope) -> TypedValue:
     """Translate `@`, the absolute value."""
     values = operands("@", node, node.expressions, scope)
-    return calls.value_of(calls.fitting(ABSOLUTE, values, [False]) or ABSOLUTE[0], values, scope)
+    return calls.apply_form(
+        calls.choose_form(ABSOLUTE, values, [False]) or ABSOLUTE[0], values, scope
+    )
 
 
 OF_NUMBERS: dict[str | type[exp.Expr], Maker] = {
     "abs": forms(*ABSOLUTE),
     "round": _ROUND,
     "trunc": _TRUNC,
-    "ceil": _both(numerics.numeric_ceiling, numbers.float_ceiling),
-    "ceiling": _both(numerics.numeric_ceiling, numbers.float_ceiling),
-    "floor": _both(numerics.numeric_floor, numbers.float_floor),
-    "sign": _both(numerics.numeric_sign, numbers.float_sign),
-    "sqrt": _both(numerics.numeric_root, numbers.root),
-    "exp": _both(numerics.numeric_exp, numbers.exponential),
-    "ln": _both(numerics.numeric_logarithm, numbers.logarithm),
-    "log10": _both(numerics.numeric_logarithm_10, numbers.logarithm_10),
-    "cbrt": _float(numbers.cube_root),
+    "ceil": _define_by_kind(numerics.numeric_ceiling, numbers.float_ceiling),
+    "ceiling": _define_by_kind(numerics.numeric_ceiling, numbers.float_ceiling),
+    "floor": _define_by_kind(numerics.numeric_floor, numbers.float_floor),
+    "sign": _define_by_kind(numerics.numeric_sign, numbers.float_sign),
+    "sqrt": _define_by_kind(numerics.numeric_root, numbers.root),
+    "exp": _define_by_kind(numerics.numeric_exp, numbers.exponential),
+    "ln": _define_by_kind(numerics.numeric_logarithm, numbers.logarithm),
+    "log10": _define_by_kind(numerics.numeric_logarithm_10, numbers.logarithm_10),
+    "cbrt": _define_of_floats(numbers.cube_root),
     "power": operators.power_call,
     "pow": operators.power_call,
-    "pi": one(lambda: math.pi, FLOAT),
-    "sin": _float(math.sin),
-    "cos": _float(math.cos),
-    "tan": _float(math.tan),
-    "cot": _float(numbers.cotangent),
-    "asin": _float(math.asin),
-    "acos": _float(math.acos),
-    "atan": _float(math.atan),
-    "atan2": one(math.atan2, FLOAT, FLOAT, FLOAT),
-    "sinh": _float(numbers.hyperbolic_sine),
-    "cosh": _float(numbers.hyperbolic_cosine),
-    "tanh": _float(math.tanh),
-    "asinh": _float(math.asinh),
-    "acosh": _float(math.acosh),
-    "atanh": _float(numbers.hyperbolic_area_tangent),
-    "degrees": _float(numbers.degrees),
-    "radians": _float(numbers.radians),
+    "pi": define_form(lambda: math.pi, FLOAT),
+    "sin": _define_of_floats(math.sin),
+    "cos": _define_of_floats(math.cos),
+    "tan": _define_of_floats(math.tan),
+    "cot": _define_of_floats(numbers.cotangent),
+    "asin": _define_of_floats(math.asin),
+    "acos": _define_of_floats(math.acos),
+    "atan": _define_of_floats(math.atan),
+    "atan2": define_form(math.atan2, FLOAT, FLOAT, FLOAT),
+    "sinh": _define_of_floats(numbers.hyperbolic_sine),
+    "cosh": _define_of_floats(numbers.hyperbolic_cosine),
+    "tanh": _define_of_floats(math.tanh),
+    "asinh": _define_of_floats(math.asinh),
+    "acosh": _define_of_floats(math.acosh),
+    "atanh": _define_of_floats(numbers.hyperbolic_area_tangent),
+    "degrees": _define_of_floats(numbers.degrees),
+    "radians": _define_of_floats(numbers.radians),
     "mod": forms(
         form(numbers.whole_remainder, None, INT, INT, sized=True),
         form(numerics.numeric_remainder, DECIMAL, DECIMAL, DECIMAL),
     ),
-    "div": one(numerics.numeric_floor_quotient, DECIMAL, DECIMAL, DECIMAL),
-    "gcd": one(common_divisor, None, INT, INT, sized=True),
-    "lcm": one(common_multiple, None, INT, INT, sized=True),
-    "factorial": one(numerics.factorial, DECIMAL, INT8),
-    "scale": one(numerics.scale_or_none, INT4, DECIMAL, nullable=True),
-    "min_scale": one(numerics.minimal_scale, INT4, DECIMAL, nullable=True),
-    "trim_scale": one(numerics.trimmed_scale, DECIMAL, DECIMAL),
-    "width_bucket": _bucket,
+    "div": define_form(numerics.numeric_floor_quotient, DECIMAL, DECIMAL, DECIMAL),
+    "gcd": define_form(common_divisor, None, INT, INT, sized=True),
+    "lcm": define_form(common_multiple, None, INT, INT, sized=True),
+    "factorial": define_form(numerics.factorial, DECIMAL, INT8),
+    "scale": define_form(numerics.scale_or_none, INT4, DECIMAL, nullable=True),
+    "min_scale": define_form(numerics.minimal_scale, INT4, DECIMAL, nullable=True),
+    "trim_scale": define_form(numerics.trimmed_scale, DECIMAL, DECIMAL),
+    "width_bucket": _translate_width_bucket,
     "to_hex": _hexadecimal,
 }
 
 
-def _logarithm(node: Any, scope: Scope) -> TypedValue:
+def _choose_logarithm(node: Any, scope: Scope) -> TypedValue:
     """Translate LOG: of one argument the common one, of two that of a base."""
     if len(arguments(node)) == 2:
         of = form(numerics.numeric_logarithm_of, DECIMAL, DECIMAL, DECIMAL)
@@ -201,7 +203,7 @@ def _logarithm(node: Any, scope: Scope) -> TypedValue:
     return OF_NUMBERS["log10"](node, scope)
 
 
-OF_NUMBERS["log"] = _logarithm
+OF_NUMBERS["log"] = _choose_logarithm
 
 
 # Texts.
@@ -213,14 +215,14 @@ def _substring(node: Any, scope: Scope) -> TypedValue:
     nodes = [each for each in parts if each is not None]
     if node.args.get("start") is None and len(nodes) == 2:
         nodes = [nodes[0], exp.Literal.number(1), nodes[1]]
-    return _part(nodes, node, scope)
+    return _choose_substring(nodes, node, scope)
 
 
 def _substr(node: Any, scope: Scope) -> TypedValue:
-    return _part(arguments(node), node, scope)
+    return _choose_substring(arguments(node), node, scope)
 
 
-def _part(nodes: list[Any], node: Any, scope: Scope) -> TypedValue:
+def _choose_substring(nodes: list[Any], node: Any, scope: Scope) -> TypedValue:
     """Return substring(): by place, by regular expression, or by a SIMILAR pattern."""
     of: tuple[Form, ...] = (
         form(strings.part, TEXT, TEXT, INT4, INT4, optional=1),
@@ -258,11 +260,11 @@ def _overlay(node: Any, scope: Scope) -> TypedValue:
 
 def _concat_any(node: Any, scope: Scope) -> TypedValue:
     """Translate CONCAT of anything: NULL is left out."""
-    values = [_shown(scope.value(each)) for each in arguments(node)]
+    values = [_text_for_concat(scope.value(each)) for each in arguments(node)]
     return TypedValue(Call(constant(strings.joined), tuple(map(as_optional, values))), TEXT)
 
 
-def _joined_by(node: Any, scope: Scope) -> TypedValue:
+def _translate_concat_ws(node: Any, scope: Scope) -> TypedValue:
     """Return concat_ws(), which is NULL only if the separator is."""
     separator, *values = _of_text(node, scope)
     if is_null(separator):
@@ -279,7 +281,7 @@ def _of_text(node: Any, scope: Scope) -> list[TypedValue]:
     ------
     PlanError: it is not.
     """
-    values = [_shown(scope.value(each)) for each in arguments(node)]
+    values = [_text_for_concat(scope.value(each)) for each in arguments(node)]
     if not fits(values[0], TEXT):
         kinds = ", ".join(map(kind_name, values))
         raise scope.error(
@@ -288,7 +290,7 @@ def _of_text(node: Any, scope: Scope) -> list[TypedValue]:
     return values
 
 
-def _shown(value: TypedValue) -> TypedValue:
+def _text_for_concat(value: TypedValue) -> TypedValue:
     """Return the text that CONCAT writes of a value, if its type needs that; else the value."""
     if value.type.kind == "float" and value.type.size == 4:
         return apply(written.real_text, TEXT, value)
@@ -297,7 +299,7 @@ def _shown(value: TypedValue) -> TypedValue:
     return value
 
 
-def _formatted(node: Any, scope: Scope) -> TypedValue:
+def _translate_format(node: Any, scope: Scope) -> TypedValue:
     """Return format(), which is NULL only if the pattern is."""
     first, *values = _of_text(node, scope)
     if is_null(first):
@@ -314,10 +316,10 @@ def _normal(node: Any, scope: Scope) -> TypedValue:
 
 
 def _sha(name: str) -> Maker:
-    return one(partial(strings.sha, name=name), BYTES, BYTES)
+    return define_form(partial(strings.sha, name=name), BYTES, BYTES)
 
 
-def _collated(node: Any, scope: Scope) -> TypedValue:
+def _translate_collate(node: Any, scope: Scope) -> TypedValue:
     """Translate COLLATE "C", which is the order that texts have here; refuse other collations."""
     name = node.expression.name
     if name.upper() not in ("C", "POSIX", "UCS_BASIC", "DEFAULT"):
@@ -328,27 +330,27 @@ def _collated(node: Any, scope: Scope) -> TypedValue:
 
 
 OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
-    "upper": one(strings.upper, TEXT, TEXT),
-    "lower": one(strings.lower, TEXT, TEXT),
-    "initcap": one(strings.initial_capitals, TEXT, TEXT),
+    "upper": define_form(strings.upper, TEXT, TEXT),
+    "lower": define_form(strings.lower, TEXT, TEXT),
+    "initcap": define_form(strings.initial_capitals, TEXT, TEXT),
     "length": forms(form(len, INT4, TEXT), form(len, INT4, BYTES)),
-    "char_length": one(len, INT4, TEXT),
-    "character_length": one(len, INT4, TEXT),
+    "char_length": define_form(len, INT4, TEXT),
+    "character_length": define_form(len, INT4, TEXT),
     "octet_length": forms(form(strings.size, INT4, TEXT), form(strings.size, INT4, BYTES)),
     "bit_length": forms(form(strings.bits, INT4, TEXT), form(strings.bits, INT4, BYTES)),
     "substr": _substr,
-    "left": one(strings.left, TEXT, TEXT, INT4),
-    "right": one(strings.right, TEXT, TEXT, INT4),
-    "btrim": one(strings.trimmed, TEXT, TEXT, TEXT, optional=1),
-    "ltrim": one(strings.trimmed_left, TEXT, TEXT, TEXT, optional=1),
-    "rtrim": one(strings.trimmed_right, TEXT, TEXT, TEXT, optional=1),
-    "lpad": one(common_texts.padded_left, TEXT, TEXT, INT4, TEXT, optional=1),
-    "rpad": one(common_texts.padded_right, TEXT, TEXT, INT4, TEXT, optional=1),
-    "repeat": one(common_texts.repeated, TEXT, TEXT, INT4),
-    "reverse": one(strings.reversed_, TEXT, TEXT),
-    "replace": one(strings.replaced, TEXT, TEXT, TEXT, TEXT),
-    "translate": one(strings.translated, TEXT, TEXT, TEXT, TEXT),
-    "split_part": one(strings.split_part, TEXT, TEXT, TEXT, INT4),
+    "left": define_form(strings.left, TEXT, TEXT, INT4),
+    "right": define_form(strings.right, TEXT, TEXT, INT4),
+    "btrim": define_form(strings.trimmed, TEXT, TEXT, TEXT, optional=1),
+    "ltrim": define_form(strings.trimmed_left, TEXT, TEXT, TEXT, optional=1),
+    "rtrim": define_form(strings.trimmed_right, TEXT, TEXT, TEXT, optional=1),
+    "lpad": define_form(common_texts.padded_left, TEXT, TEXT, INT4, TEXT, optional=1),
+    "rpad": define_form(common_texts.padded_right, TEXT, TEXT, INT4, TEXT, optional=1),
+    "repeat": define_form(common_texts.repeated, TEXT, TEXT, INT4),
+    "reverse": define_form(strings.reversed_, TEXT, TEXT),
+    "replace": define_form(strings.replaced, TEXT, TEXT, TEXT, TEXT),
+    "translate": define_form(strings.translated, TEXT, TEXT, TEXT, TEXT),
+    "split_part": define_form(strings.split_part, TEXT, TEXT, TEXT, INT4),
     "string_to_array": forms(
         form(strings.split, TEXTS, TEXT, TEXT, TEXT, optional=1, asks_null=True, nullable=True)
     ),
@@ -356,42 +358,46 @@ OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
         form(arrays.joined_array, TEXT, ARRAY, TEXT),
         form(arrays.joined_array, TEXT, ARRAY, TEXT, TEXT),
     ),
-    "starts_with": one(strings.starts_with, BOOL, TEXT, TEXT),
-    "strpos": one(strings.place_of, INT4, TEXT, TEXT),
+    "starts_with": define_form(strings.starts_with, BOOL, TEXT, TEXT),
+    "strpos": define_form(strings.place_of, INT4, TEXT, TEXT),
     "concat": _concat_any,
-    "concat_ws": _joined_by,
-    "ascii": one(strings.code_of, INT4, TEXT),
-    "chr": one(strings.letter_of, TEXT, INT4),
+    "concat_ws": _translate_concat_ws,
+    "ascii": define_form(strings.code_of, INT4, TEXT),
+    "chr": define_form(strings.letter_of, TEXT, INT4),
     "md5": forms(form(strings.md5, TEXT, TEXT), form(strings.md5, TEXT, BYTES)),
     **{f"sha{size}": _sha(f"sha{size}") for size in (224, 256, 384, 512)},
-    "encode": one(strings.encoded, TEXT, BYTES, TEXT),
-    "decode": one(strings.decoded, BYTES, TEXT, TEXT),
-    "convert_from": one(strings.text_of_bytes, TEXT, BYTES, TEXT),
-    "convert_to": one(strings.bytes_of_text, BYTES, TEXT, TEXT),
-    "get_byte": one(strings.byte_at, INT4, BYTES, INT8),
+    "encode": define_form(strings.encoded, TEXT, BYTES, TEXT),
+    "decode": define_form(strings.decoded, BYTES, TEXT, TEXT),
+    "convert_from": define_form(strings.text_of_bytes, TEXT, BYTES, TEXT),
+    "convert_to": define_form(strings.bytes_of_text, BYTES, TEXT, TEXT),
+    "get_byte": define_form(strings.byte_at, INT4, BYTES, INT8),
     "quote_literal": forms(
         form(strings.quoted_literal, TEXT, TEXT), form(strings.quoted_literal, TEXT, ANY)
     ),
-    "quote_ident": one(strings.quoted_name, TEXT, TEXT),
+    "quote_ident": define_form(strings.quoted_name, TEXT, TEXT),
     "quote_nullable": forms(
         form(strings.quoted_or_null, TEXT, TEXT, asks_null=True),
         form(strings.quoted_or_null, TEXT, ANY, asks_null=True),
     ),
-    "format": _formatted,
-    "regexp_replace": one(patterns.replaced, TEXT, TEXT, TEXT, TEXT, TEXT, optional=1),
-    "regexp_match": one(patterns.groups, TEXTS, TEXT, TEXT, TEXT, optional=1, nullable=True),
-    "regexp_split_to_array": one(patterns.split, TEXTS, TEXT, TEXT, TEXT, optional=1),
-    "regexp_like": one(patterns.has_match, BOOL, TEXT, TEXT, TEXT, optional=1),
-    "regexp_count": one(patterns.count, INT4, TEXT, TEXT, INT4, TEXT, optional=2),
-    "regexp_substr": one(patterns.part, TEXT, TEXT, TEXT, INT4, INT4, optional=2, nullable=True),
-    "regexp_instr": one(patterns.place, INT4, TEXT, TEXT, INT4, INT4, optional=2),
+    "format": _translate_format,
+    "regexp_replace": define_form(patterns.replaced, TEXT, TEXT, TEXT, TEXT, TEXT, optional=1),
+    "regexp_match": define_form(
+        patterns.groups, TEXTS, TEXT, TEXT, TEXT, optional=1, nullable=True
+    ),
+    "regexp_split_to_array": define_form(patterns.split, TEXTS, TEXT, TEXT, TEXT, optional=1),
+    "regexp_like": define_form(patterns.has_match, BOOL, TEXT, TEXT, TEXT, optional=1),
+    "regexp_count": define_form(patterns.count, INT4, TEXT, TEXT, INT4, TEXT, optional=2),
+    "regexp_substr": define_form(
+        patterns.part, TEXT, TEXT, TEXT, INT4, INT4, optional=2, nullable=True
+    ),
+    "regexp_instr": define_form(patterns.place, INT4, TEXT, TEXT, INT4, INT4, optional=2),
 }
 
 
 # Arrays.
 
 
-def _array(node: Any, scope: Scope) -> TypedValue:
+def _translate_array(node: Any, scope: Scope) -> TypedValue:
     """Translate ARRAY[a, b], or ARRAY(query)."""
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
         return common_arrays.array_of(node, scope)
@@ -431,9 +437,11 @@ def _bracket(node: Any, scope: Scope) -> TypedValue:
     return value
 
 
-def _of_array(function: Any, result: SqlType | None, *more: SqlType, **options: Any) -> Maker:
+def _define_of_array(
+    function: Any, result: SqlType | None, *more: SqlType, **options: Any
+) -> Maker:
     """Make a function of an array and, in the place of `ANY`, an element of it."""
-    return lambda node, scope: _with_element(node, scope, function, result, 0, more, options)
+    return lambda node, scope: _call_with_element(node, scope, function, result, 0, more, options)
 
 
 def _fewest(function: Any) -> int:
@@ -441,7 +449,7 @@ def _fewest(function: Any) -> int:
     return int(function.__code__.co_argcount) - len(function.__defaults__ or ())
 
 
-def _with_element(
+def _call_with_element(
     node: Any,
     scope: Scope,
     function: Any,
@@ -482,7 +490,7 @@ def _unless_null(function: Any, array: Any, *values: Any) -> Any:
     return None if array is None else function(array, *values)
 
 
-def _prepended(node: Any, scope: Scope) -> TypedValue:
+def _prepend_element(node: Any, scope: Scope) -> TypedValue:
     """Return array_prepend(), the element cast to the array's type; refuse a non-array."""
     item, array = (scope.value(each) for each in arguments(node))
     if array.type.kind not in ("array", "any", "null"):
@@ -494,12 +502,12 @@ def _prepended(node: Any, scope: Scope) -> TypedValue:
     return TypedValue(Call(callee(arrays.prepended), made), result)
 
 
-def _joined_arrays(node: Any, scope: Scope) -> TypedValue:
+def _translate_array_cat(node: Any, scope: Scope) -> TypedValue:
     left, right = arguments(node)
-    return operators.joined_sides(node, left, right, scope)
+    return operators.concatenate_sides(node, left, right, scope)
 
 
-def _filled(node: Any, scope: Scope) -> TypedValue:
+def _translate_array_fill(node: Any, scope: Scope) -> TypedValue:
     """Return array_fill(): an array of the given sizes with one element repeated."""
     item, sizes = (scope.value(each) for each in arguments(node))
     kind = SqlType("array", items=(item.type,))
@@ -542,25 +550,25 @@ def _series(node: Any, scope: Scope) -> TypedValue:
 
 
 OF_ARRAYS: dict[str | type[exp.Expr], Maker] = {
-    "array_length": one(arrays.length, INT4, ARRAY, INT4, nullable=True),
-    "array_upper": one(arrays.length, INT4, ARRAY, INT4, nullable=True),
-    "array_lower": one(arrays.lower_bound, INT4, ARRAY, INT4, nullable=True),
-    "array_ndims": one(arrays.dimensions, INT4, ARRAY, nullable=True),
-    "array_dims": one(arrays.bounds, TEXT, ARRAY, nullable=True),
-    "cardinality": one(arrays.cardinality, INT4, ARRAY),
-    "array_position": _of_array(arrays.position, INT4, ANY, INT4, nullable=True),
-    "array_positions": _of_array(arrays.positions, INTS, ANY),
-    "array_remove": _of_array(arrays.without, None, ANY),
-    "array_replace": _of_array(arrays.exchanged, None, ANY, ANY),
-    "array_append": _of_array(arrays.appended, None, ANY, asks_null=True),
-    "array_prepend": _prepended,
-    "array_cat": _joined_arrays,
-    "array_fill": _filled,
-    "trim_array": one(arrays.shortened, None, ARRAY, INT4),
+    "array_length": define_form(arrays.length, INT4, ARRAY, INT4, nullable=True),
+    "array_upper": define_form(arrays.length, INT4, ARRAY, INT4, nullable=True),
+    "array_lower": define_form(arrays.lower_bound, INT4, ARRAY, INT4, nullable=True),
+    "array_ndims": define_form(arrays.dimensions, INT4, ARRAY, nullable=True),
+    "array_dims": define_form(arrays.bounds, TEXT, ARRAY, nullable=True),
+    "cardinality": define_form(arrays.cardinality, INT4, ARRAY),
+    "array_position": _define_of_array(arrays.position, INT4, ANY, INT4, nullable=True),
+    "array_positions": _define_of_array(arrays.positions, INTS, ANY),
+    "array_remove": _define_of_array(arrays.without, None, ANY),
+    "array_replace": _define_of_array(arrays.exchanged, None, ANY, ANY),
+    "array_append": _define_of_array(arrays.appended, None, ANY, asks_null=True),
+    "array_prepend": _prepend_element,
+    "array_cat": _translate_array_cat,
+    "array_fill": _translate_array_fill,
+    "trim_array": define_form(arrays.shortened, None, ARRAY, INT4),
     "generate_series": _series,
     "row": common_arrays.struct_of,
-    "num_nulls": one(arrays.nulls_among, INT4, ANY, many=True, asks_null=True),
-    "num_nonnulls": one(arrays.values_among, INT4, ANY, many=True, asks_null=True),
+    "num_nulls": define_form(arrays.nulls_among, INT4, ANY, many=True, asks_null=True),
+    "num_nonnulls": define_form(arrays.values_among, INT4, ANY, many=True, asks_null=True),
 }
 
 
@@ -583,14 +591,14 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.StrPosition: _position,
     exp.Overlay: _overlay,
     exp.Normalize: _normal,
-    exp.Collate: _collated,
-    "@": _absolute,
-    "|/": _float(numbers.root),
-    "||/": _float(numbers.cube_root),
+    exp.Collate: _translate_collate,
+    "@": _translate_at_sign,
+    "|/": _define_of_floats(numbers.root),
+    "||/": _define_of_floats(numbers.cube_root),
     exp.RegexpLike: _condition_of("~", patterns.has_match),
     exp.RegexpILike: _condition_of("~*", patterns.has_folded_match),
     exp.SimilarTo: _condition_of("~", patterns.similar),
-    exp.Array: _array,
+    exp.Array: _translate_array,
     exp.Bracket: _bracket,
     exp.ArrayContainsAll: _condition_of("@>", arrays.contains_all),
     # an older sqlglot has no such node

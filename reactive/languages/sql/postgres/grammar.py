@@ -89,7 +89,7 @@ PARSED = frozenset({"CAST", "EXTRACT", "NORMALIZE", "OVERLAY", "POSITION", "STRI
 """Functions with a syntax of their own."""
 
 
-def _to_timestamp(args: list[Any]) -> exp.Expr:
+def _parse_to_timestamp(args: list[Any]) -> exp.Expr:
     """Parse TO_TIMESTAMP of seconds, or of a text and its format, which stays as it is."""
     if len(args) == 1:
         return exp.UnixToTime(this=args[0])
@@ -118,7 +118,7 @@ def _complement(parser: Any) -> exp.Expr:
     return exp.BitwiseNot(this=parser._parse_term())
 
 
-def _plus(parser: Any) -> exp.Expr | None:
+def _parse_prefix_plus(parser: Any) -> exp.Expr | None:
     """Read the operand of a prefix + (None without one); keep the + for all but a number."""
     operand: exp.Expr | None = parser._parse_unary()
     if operand is None or (isinstance(operand, exp.Literal) and not operand.is_string):
@@ -139,7 +139,7 @@ class PostgresGrammar(Postgres):
         COLUMN_DIALECT = "postgres"
         FUNCTIONS = {
             name: made for name, made in Postgres.Parser.FUNCTIONS.items() if name in KEPT
-        } | {"TO_TIMESTAMP": _to_timestamp}
+        } | {"TO_TIMESTAMP": _parse_to_timestamp}
         FUNCTION_PARSERS = {
             name: made for name, made in Postgres.Parser.FUNCTION_PARSERS.items() if name in PARSED
         }
@@ -150,7 +150,7 @@ class PostgresGrammar(Postgres):
 
         UNARY_PARSERS = {
             **Postgres.Parser.UNARY_PARSERS,
-            TokenType.PLUS: _plus,
+            TokenType.PLUS: _parse_prefix_plus,
             TokenType.RLIKE: _complement,  # the token of ~
             TokenType.PIPE_SLASH: _prefix("|/"),
             TokenType.DPIPE_SLASH: _prefix("||/"),

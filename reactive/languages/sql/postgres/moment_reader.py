@@ -61,7 +61,7 @@ def _read_fields(text: str, form: str) -> dict[str, int]:
         _check_calendar(upper, fields)
         is_fixed = not (is_bare or ordinal.upper() == "TH") and _is_digit(tokens[number + 1 :])
         place = _read_word(upper, text, place, fields, is_fixed=is_fixed)
-        is_ordinal = ordinal.upper() == "TH" and _is_number(upper)
+        is_ordinal = ordinal.upper() == "TH" and _is_number_field(upper)
         place, skipped = _behind_blanks(text, place + 2 * is_ordinal)
     return fields
 
@@ -71,10 +71,10 @@ def _is_digit(following: tuple[Token, ...]) -> bool:
     if not following:
         return False
     word, literal, *_ = following[0]
-    return _is_number(word.upper()) if word else literal[:1].isdigit()
+    return _is_number_field(word.upper()) if word else literal[:1].isdigit()
 
 
-def _is_number(word: str) -> bool:
+def _is_number_field(word: str) -> bool:
     """Say whether the field of a word is a number."""
     return word not in NAMED and word not in HALVES and word != "RM"
 
@@ -118,7 +118,7 @@ def _read_word(word: str, text: str, place: int, fields: dict[str, int], *, is_f
             raise ValueError(f"invalid value {found!r} for {word!r}")
         is_clock = "M" in word
         fields["is of 12 hours"] = fields.get("is of 12 hours", False) or is_clock
-        _set(fields, "is afternoon" if is_clock else "is before Christ", found[0] in "PB")
+        _set_field(fields, "is afternoon" if is_clock else "is before Christ", found[0] in "PB")
         return place + len(word)
     if word in ("MONTH", "MON", "DAY", "DY", "RM"):
         return _read_name(word, text, place, fields)
@@ -150,11 +150,11 @@ def _set_number(word: str, number: int, width: int, fields: dict[str, int]) -> N
     """Set the field of a word to a number, that `width` letters have."""
     if word in _FRACTIONS:
         field = "MS" if word == "MS" else "US"
-        _set(fields, field, number)
+        _set_field(fields, field, number)
         fields[field] *= 10 ** max((3 if word == "MS" else 6) - width, 0)
         return
     field = _SAME.get(word, word)
-    _set(fields, field, number)
+    _set_field(fields, field, number)
     if field == "YYYY":
         fields["is short"] = word in ("YY", "Y", "IY", "I")
         if word not in ("YYYY", "IYYY") and width < 4:
@@ -205,10 +205,10 @@ def _read_name(word: str, text: str, place: int, fields: dict[str, int]) -> int:
         raise ValueError(f"invalid value {text[place : place + 9]!r} for {word!r}")
     number = max(found, key=lambda n: len(names[n]))
     if word in ("DAY", "DY"):
-        _set(fields, "D", number)
+        _set_field(fields, "D", number)
         fields["D"] = number + 1
     else:
-        _set(fields, "MM", number + 1)
+        _set_field(fields, "MM", number + 1)
     return place + len(names[number])
 
 
@@ -217,12 +217,12 @@ def _read_thousands(text: str, place: int, fields: dict[str, int]) -> int:
     found = re.compile(r"\s*([+-]?[0-9]+),\s*([+-][0-9]{1,2}|[0-9]{1,3})").match(text, place)
     if found is None:
         raise ValueError("invalid input string for 'Y,YYY'")
-    _set(fields, "YYYY", int(found[1]) * 1000 + int(found[2]))
+    _set_field(fields, "YYYY", int(found[1]) * 1000 + int(found[2]))
     fields["is short"] = False
     return found.end()
 
 
-def _set(fields: dict[str, int], name: str, value: int) -> None:
+def _set_field(fields: dict[str, int], name: str, value: int) -> None:
     """Set a field; raise if it has another value already."""
     if fields.get(name) and fields[name] != value:
         raise ValueError(f"conflicting values for {name!r}")

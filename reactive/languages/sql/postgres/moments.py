@@ -39,7 +39,7 @@ def moment(text: str) -> dt.datetime:
     found, order = next((each for each in matches if each[0] is not None), (None, ""))
     if found is None:
         raise ValueError(f"{text!r} is no date")
-    day = _day(found.groups(), order)
+    day = _read_day(found.groups(), order)
     rest = plain[found.end() :]
     if not rest.strip():
         return dt.datetime(day.year, day.month, day.day)
@@ -49,7 +49,7 @@ def moment(text: str) -> dt.datetime:
     return dt.datetime(day.year, day.month, day.day) + _of_day(clock[1])
 
 
-def _day(parts: tuple[str, ...], order: str) -> dt.date:
+def _read_day(parts: tuple[str, ...], order: str) -> dt.date:
     """Return the date of three parts in an order such as `dmy`; refuse an unknown month."""
     found = dict(zip(order.lower(), parts, strict=True))
     month = found["m"]
@@ -71,14 +71,14 @@ def _of_day(text: str) -> dt.timedelta:
         if not 1 <= hours <= 12:
             raise ValueError(f"{text!r} is no time")
         hours = hours % 12 + (12 if half == "pm" else 0)
-    micros = _micros(found[4])
+    micros = _read_fraction(found[4])
     made = dt.timedelta(hours=hours, minutes=minutes, seconds=seconds, microseconds=micros)
     if hours > 24 or minutes > 59 or seconds > 60 or made > dt.timedelta(days=1):
         raise ValueError(f"{text!r} is out of range")
     return made
 
 
-def _micros(fraction: str | None) -> int:
+def _read_fraction(fraction: str | None) -> int:
     """Return the microseconds of `.123`, rounded to the even one."""
     return round(Decimal("0" + fraction) * 1_000_000) if fraction and len(fraction) > 1 else 0
 

@@ -58,11 +58,11 @@ def _whole_written(value: int, form: str, *, is_wide: bool) -> str:
         return found.roman(int4(value) if is_wide else value)
     if found.is_scientific:
         shown = _scientific(numeric(value), found.behind)
-        return shown if is_wide else _signed(f"{float(value):.{found.behind}e}")
+        return shown if is_wide else _add_blank_sign(f"{float(value):.{found.behind}e}")
     value *= 10**found.shift
     value = int8(value) if is_wide else (value + (1 << 31)) % (1 << 32) - (1 << 31)
     digits = str(abs(value)) + ("." + "0" * found.behind if found.behind else "")
-    return found.shown(digits, found.behind, negative=value < 0)
+    return found.write_number(digits, found.behind, negative=value < 0)
 
 
 def numeric_written(value: Decimal, form: str) -> str:
@@ -75,17 +75,17 @@ def numeric_written(value: Decimal, form: str) -> str:
     if not form:
         return ""
     if found.is_roman:
-        return found.roman(int4(int(_rounded(value))))
+        return found.roman(int4(int(_round_to_whole(value))))
     if found.is_scientific:
         return _scientific(value, found.behind) if value.is_finite() else found.crosses()
     if found.shift:
         value = numeric_product(value, Decimal(10**found.shift))
     made = scaled(value, found.behind)
     negative = made < 0 if not made.is_nan() else False
-    return found.shown(f"{abs(made):f}", found.behind, negative=negative)
+    return found.write_number(f"{abs(made):f}", found.behind, negative=negative)
 
 
-def _rounded(value: Decimal) -> Decimal:
+def _round_to_whole(value: Decimal) -> Decimal:
     """Return a numeric rounded to a whole number; raise for infinity and NaN."""
     if not value.is_finite():
         raise OutOfRangeError(f"integer out of range: {value}")
@@ -111,23 +111,23 @@ def _float_written(value: float, form: str, most: int) -> str:
         return found.roman(round(value) if math.isfinite(value) else 0)
     if found.is_scientific:
         is_there = math.isfinite(value)
-        return _signed(f"{value:.{found.behind}e}") if is_there else found.crosses()
+        return _add_blank_sign(f"{value:.{found.behind}e}") if is_there else found.crosses()
     if found.shift:
         value *= 10.0**found.shift
-    size = len(_digits(value, 0))
+    size = len(_write_digits(value, 0))
     behind = max(0, min(found.behind, most - size))
     negative = math.copysign(1, value) < 0 and value == value
-    return found.shown(_digits(value, behind), behind, negative=negative)
+    return found.write_number(_write_digits(value, behind), behind, negative=negative)
 
 
-def _digits(value: float, behind: int) -> str:
+def _write_digits(value: float, behind: int) -> str:
     """Return the digits of a float without its sign, `behind` of them after the point."""
     if not math.isfinite(value):
         return "NaN" if value != value else "Infinity"
     return f"{abs(value):.{behind}f}"
 
 
-def _signed(text: str) -> str:
+def _add_blank_sign(text: str) -> str:
     """Return a text with a blank for its sign, unless it has a minus."""
     return text if text.startswith("-") else f" {text}"
 
@@ -135,10 +135,10 @@ def _signed(text: str) -> str:
 def _scientific(value: Decimal, behind: int) -> str:
     place = value.adjusted() if value else 0
     made = scaled(value.scaleb(-place), behind)  # 9.99 may be 10.0, which Postgres leaves
-    return _signed(f"{made:f}e{'-' if place < 0 else '+'}{abs(place):02}")
+    return _add_blank_sign(f"{made:f}e{'-' if place < 0 else '+'}{abs(place):02}")
 
 
-def _words(form: str) -> list[tuple[str, str]]:
+def _split_format(form: str) -> list[tuple[str, str]]:
     """Return the words of a format with their texts; other letters have no word."""
     made = []
     for found in _WORD.finditer(form):
@@ -154,7 +154,7 @@ def _words(form: str) -> list[tuple[str, str]]:
 @lru_cache(512)
 def number_format(form: str) -> NumberFormat:
     """Return the parsed form of a format."""
-    return NumberFormat(_words(form))
+    return NumberFormat(_split_format(form))
 
 
 class NumberFormat:
@@ -229,7 +229,7 @@ class NumberFormat:
         text = text if self.is_bare else text.rjust(_WIDTH)
         return text.lower() if written == "rn" else text
 
-    def shown(self, digits: str, behind: int, *, negative: bool) -> str:
+    def write_number(self, digits: str, behind: int, *, negative: bool) -> str:
         """Return the text of a number with `behind` digits after the point."""
         before = self.before + self.shift
         size = len(digits.partition(".")[0])
@@ -304,13 +304,13 @@ class _Writing:
             self._is_in = is_zero
             made.append("0" if is_zero else "" if self._is_bare else " ")
         else:
-            made.append(self._taken(word))
+            made.append(self._take_letter(word))
         if not self._number_ended:
             made.append(self._sign_behind())
         self._current += 1
         return made
 
-    def _taken(self, word: str) -> str:
+    def _take_letter(self, word: str) -> str:
         """Return the next letter of the number."""
         if self._place >= len(self._number):
             is_shown = self._last is None or self._place <= self._last or word == "0"

@@ -45,7 +45,7 @@ class _ReadDigits:
         for word, written in self._form.words:
             if self._place >= len(self._text):
                 break
-            self._read(word, written)
+            self._read_word(word, written)
         digits = self._digits.removesuffix(".")
         if not digits.strip("."):
             raise ValueError(f"invalid input syntax for type numeric: {self._text!r}")
@@ -56,7 +56,7 @@ class _ReadDigits:
             made = scaled(made.scaleb(-self._form.shift), _SCALE_OF_SHIFTED)
         return made or made.copy_abs()
 
-    def _read(self, word: str, written: str) -> None:
+    def _read_word(self, word: str, written: str) -> None:
         """Read what one word of the format stands for, and go past it in the text."""
         match word:
             case "9" | "0" | "." | "D":

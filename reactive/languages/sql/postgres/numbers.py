@@ -236,7 +236,7 @@ def float_negative(value: float) -> float:
 def shifted_left(value: int, places: int, size: int = 4) -> int:
     """Shift within the bits of a size; the places of a small integer count to 32, as in C."""
     bits = size * 8
-    return _signed(value << (places % max(bits, 32)), bits)
+    return _wrap_integer(value << (places % max(bits, 32)), bits)
 
 
 def shifted_right(value: int, places: int, size: int = 4) -> int:
@@ -244,7 +244,7 @@ def shifted_right(value: int, places: int, size: int = 4) -> int:
     return value >> (places % max(size * 8, 32))
 
 
-def _signed(value: int, bits: int) -> int:
+def _wrap_integer(value: int, bits: int) -> int:
     """Return the lowest `bits` bits of a number as a signed integer."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value

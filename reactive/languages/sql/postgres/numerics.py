@@ -94,16 +94,16 @@ def numeric_quotient(a: Any, b: Any) -> Decimal:
         raise ZeroDivisionError("division by zero")
     if not a.is_finite() or not b.is_finite():
         return EXACT.divide(a, b) if b.is_finite() else Decimal("NaN" if a.is_infinite() else 0)
-    return _divided(a, b, _scale_of_quotient(a, b))
+    return _divide_to_scale(a, b, _scale_of_quotient(a, b))
 
 
-def _divided(a: Decimal, b: Decimal, scale: int) -> Decimal:
+def _divide_to_scale(a: Decimal, b: Decimal, scale: int) -> Decimal:
     digits = max(0, a.adjusted() - b.adjusted()) + scale + 8
     rough = Context(prec=digits + 20, Emax=999_999, Emin=-999_999).divide(a, b)
     return _plain_zero(scaled(rough, scale))
 
 
-def _words(value: Decimal) -> tuple[int, int]:
+def _leading_word(value: Decimal) -> tuple[int, int]:
     """Return the weight of the first word of four digits that is not zero, and that word."""
     if not value:
         return 0, 0
@@ -114,7 +114,7 @@ def _words(value: Decimal) -> tuple[int, int]:
 
 def _scale_of_quotient(a: Decimal, b: Decimal) -> int:
     """Return the digits behind the point that Postgres gives a quotient."""
-    (weight, first), (weight_of_b, first_of_b) = _words(a), _words(b)
+    (weight, first), (weight_of_b, first_of_b) = _leading_word(a), _leading_word(b)
     weight -= weight_of_b + (first <= first_of_b)
     scale = max(DIGITS - weight * WORD, scale_of(a), scale_of(b), 0)
     return min(scale, MOST)
@@ -220,7 +220,7 @@ def trimmed_scale(value: Decimal) -> Decimal:
     return scaled(value, scale_of(value.normalize(EXACT))) if value.is_finite() else value
 
 
-def _limited(scale: int, *least: int) -> int:
+def _limit_scale(scale: int, *least: int) -> int:
     """Return a scale that is at least `least` and 0, and at most `MOST`."""
     return min(max(scale, 0, *least), MOST)
 
@@ -232,8 +232,8 @@ def numeric_root(value: Any) -> Decimal:
         return value  # type: ignore[no-any-return]
     if value < 0:
         raise ValueError("cannot take square root of a negative number")
-    digits = (_words(value)[0] + 1) * WORD // 2 - 1
-    scale = _limited(DIGITS - digits, scale_of(value))
+    digits = (_leading_word(value)[0] + 1) * WORD // 2 - 1
+    scale = _limit_scale(DIGITS - digits, scale_of(value))
     return root_of_scale(value, scale)
 
 
@@ -254,7 +254,7 @@ def numeric_exp(value: Any) -> Decimal:
     size = max(-2000.0, min(float(value) * 0.434294481903252, 200_000.0))
     if size > 131_072:
         raise OutOfRangeError("value overflows numeric format")
-    scale = _limited(DIGITS - int(size), scale_of(value))
+    scale = _limit_scale(DIGITS - int(size), scale_of(value))
     made = Context(prec=max(1, int(size)) + scale + 20, Emax=999_999, Emin=-999_999).exp(value)
     return scaled(made, scale)
 
@@ -264,7 +264,7 @@ def numeric_logarithm(value: Any) -> Decimal:
     value = _positive(Decimal(value))
     if not value.is_finite():
         return value  # type: ignore[no-any-return]
-    scale = _limited(DIGITS - _weight_of_logarithm(value), scale_of(value))
+    scale = _limit_scale(DIGITS - _weight_of_logarithm(value), scale_of(value))
     return _plain_zero(scaled(Context(prec=scale + 30).ln(value), scale))
 
 
@@ -280,7 +280,7 @@ def numeric_logarithm_of(base: Any, value: Any) -> Decimal:
     if not value.is_finite() or not base.is_finite():
         return value  # type: ignore[no-any-return]
     weight = _weight_of_logarithm(value) - _weight_of_logarithm(base)
-    scale = _limited(DIGITS - weight, scale_of(base), scale_of(value))
+    scale = _limit_scale(DIGITS - weight, scale_of(base), scale_of(value))
     context = Context(prec=scale + 40)
     of_base = context.ln(base)
     if not of_base:
@@ -303,7 +303,7 @@ def _positive(value: Decimal) -> Decimal:
 def _weight_of_logarithm(value: Decimal) -> int:
     """Return about the decimal exponent of the natural logarithm of a value; 0 for that of 1."""
     if Decimal("0.9") <= value <= Decimal("1.1"):
-        weight, first = _words(value - 1)
+        weight, first = _leading_word(value - 1)
         return weight * WORD + int(math.log10(first)) if first else 0
     found = abs(math.log(float(value)))
     return int(math.log10(found)) if found else 0
@@ -320,13 +320,15 @@ def numeric_power(base: Any, exponent: Any) -> Decimal:
     if base < 0 and not is_whole:
         raise ValueError("a negative number raised to a non-integer power yields a complex result")
     if not exponent or base == 1 or not base:
-        return scaled(Decimal(0 if exponent and not base else 1), _limited(DIGITS, scale_of(base)))
+        return scaled(
+            Decimal(0 if exponent and not base else 1), _limit_scale(DIGITS, scale_of(base))
+        )
     size = float(exponent) * math.log10(abs(float(base)))
     if size > 131_072:
         raise OutOfRangeError("value overflows numeric format")
-    scale = _limited(DIGITS, scale_of(base))
+    scale = _limit_scale(DIGITS, scale_of(base))
     if not is_whole:
-        scale = _limited(DIGITS - int(max(size, -2000)), scale_of(base), scale_of(exponent))
+        scale = _limit_scale(DIGITS - int(max(size, -2000)), scale_of(base), scale_of(exponent))
     context = Context(prec=max(1, int(size)) + scale + 40, Emax=999_999, Emin=-999_999)
     made = context.power(base, exponent if not is_whole else exponent.to_integral_value())
     return scaled(made, scale)
@@ -372,10 +374,11 @@ EXACT_KINDS = frozenset({"int", "decimal"})
 """Kinds whose means are numerics."""
 
 
-def sum_type(kind: SqlType) -> SqlType:
+def type_of_numeric_sum(kind: SqlType) -> SqlType:
     """Return the type of a sum.
 
-    >>> sum_type(SqlType("int", size=8)).kind, sum_type(SqlType("int", size=2)).size
+    >>> big, small = (SqlType("int", size=size) for size in (8, 2))
+    >>> type_of_numeric_sum(big).kind, type_of_numeric_sum(small).size
     ('decimal', 8)
     """
     if kind.kind == "decimal" or (kind.kind == "int" and kind.size == 8):

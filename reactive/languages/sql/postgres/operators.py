@@ -105,7 +105,7 @@ SWAPPED = frozenset(
 )
 
 
-def operation(node: Any, scope: Scope) -> TypedValue:
+def translate_operator(node: Any, scope: Scope) -> TypedValue:
     """Return the value of an operator.
 
     Raises
@@ -113,7 +113,7 @@ def operation(node: Any, scope: Scope) -> TypedValue:
     PlanError: Postgres has no such operator for values of these types.
     """
     if isinstance(node, exp.Neg | exp.BitwiseNot):
-        return _unary(node, scope)
+        return _apply_prefix(node, scope)
     if isinstance(node, exp.DPipe):
         return concatenation(node, scope)
     symbol = SYMBOLS.get(type(node))
@@ -123,7 +123,7 @@ def operation(node: Any, scope: Scope) -> TypedValue:
     return apply_to_operands(symbol, left, right, node, scope)
 
 
-def _unary(node: Any, scope: Scope) -> TypedValue:
+def _apply_prefix(node: Any, scope: Scope) -> TypedValue:
     """Return the value of `-x` or `~x`; refuse types without the operator."""
     symbol = "-" if isinstance(node, exp.Neg) else "~"
     (of,) = operands(symbol, node, (node.this,), scope)
@@ -131,7 +131,7 @@ def _unary(node: Any, scope: Scope) -> TypedValue:
         case "int" if isinstance(node, exp.BitwiseNot):
             return strict(Operation("~", (of.expr,)), of.type, of)
         case "int":
-            return _checked(Operation("-", (of.expr,)), of.type, of)
+            return _check_integer_size(Operation("-", (of.expr,)), of.type, of)
         case "any":
             return strict(Operation("-", (of.expr,)), of.type, of)
         case "decimal" | "float" | "interval" if isinstance(node, exp.Neg):
@@ -166,7 +166,7 @@ def apply_to_operands(
         function, kind = OF_TIMES[kinds]
         return apply(function, kind, left, right)
     if "any" in kinds and {kinds[0], kinds[2]} <= {"any", *NUMBERS}:
-        return _of_any(symbol, left, right)
+        return _apply_untyped(symbol, left, right)
     if kinds[0] in NUMBERS and kinds[2] in NUMBERS:
         made = _of_numbers(symbol, left, right, scope)
         if made is not None:
@@ -178,7 +178,7 @@ def apply_to_operands(
     )
 
 
-def _of_any(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue:
+def _apply_untyped(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue:
     """Apply Python's operator to values whose types are not known."""
     function = {"/": numbers.quotient, "%": numbers.whole_remainder}.get(symbol)
     if function is not None:
@@ -216,10 +216,10 @@ def _of_integers(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue
     expr = Operation(symbol, (left.expr, right.expr))
     if symbol in "&|":
         return strict(expr, kind, left, right)
-    return _checked(expr, kind, left, right)
+    return _check_integer_size(expr, kind, left, right)
 
 
-def _checked(expr: Any, kind: SqlType, *of: TypedValue) -> TypedValue:
+def _check_integer_size(expr: Any, kind: SqlType, *of: TypedValue) -> TypedValue:
     """Return an integer that has to fit its size."""
     if kind.size is not None:
         expr = Call(callee(numbers.RANGES[kind.size]), (expr,))
@@ -231,22 +231,24 @@ def _checked(expr: Any, kind: SqlType, *of: TypedValue) -> TypedValue:
 
 def concatenation(node: Any, scope: Scope) -> TypedValue:
     """Translate `||` of texts, of bytes, or of arrays and elements."""
-    return joined_sides(node, node.left, node.right, scope)
+    return concatenate_sides(node, node.left, node.right, scope)
 
 
-def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> TypedValue:
+def concatenate_sides(node: Any, one: Any, other: Any, scope: Scope) -> TypedValue:
     """Translate `||` of two nodes."""
     left, right = operands("||", node, (one, other), scope)
     kinds = {left.type.kind, right.type.kind}
     if "array" in kinds:
-        return _joined_arrays(node, left, right, scope)
+        return _concatenate_with_array(node, left, right, scope)
     if kinds == {"bytes"}:
         return apply(operator.add, BYTES, left, right)
     left, right = cast(left, TEXT, scope), cast(right, TEXT, scope)
     return strict(Operation("+", (left.expr, right.expr)), TEXT, left, right)
 
 
-def _joined_arrays(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
+def _concatenate_with_array(
+    node: Any, left: TypedValue, right: TypedValue, scope: Scope
+) -> TypedValue:
     """Return an array and another, or an element; refuse types that have none in common."""
     kinds = [
         side.type if side.type.kind in ("array", "null") else SqlType("array", items=(side.type,))
@@ -277,25 +279,25 @@ POWER = (
 SHIFTS = {exp.BitwiseLeftShift: numbers.shifted_left, exp.BitwiseRightShift: numbers.shifted_right}
 
 
-def power(node: Any, scope: Scope) -> TypedValue:
+def translate_caret(node: Any, scope: Scope) -> TypedValue:
     """Translate `^`: of a numeric a numeric, of integers a float."""
     values = operands("^", node, (node.this, node.expression), scope)
     of: Form = POWER[0] if values[0].type.kind == "decimal" else POWER[1]
-    return calls.value_of(of, values, scope)
+    return calls.apply_form(of, values, scope)
 
 
 def power_call(node: Any, scope: Scope) -> TypedValue:
     """Translate POWER."""
-    return _power(node, list(node.expressions), scope)
+    return _choose_power(node, list(node.expressions), scope)
 
 
-def _power(node: Any, nodes: list[Any], scope: Scope) -> TypedValue:
+def _choose_power(node: Any, nodes: list[Any], scope: Scope) -> TypedValue:
     kinds = [scope.value(each).type.kind for each in nodes]
     of: tuple[Form, ...] = POWER if "decimal" in kinds and "float" not in kinds else POWER[1:]
     return calls.call_form(of, nodes, node, scope, "^")
 
 
-def shifted(node: Any, scope: Scope) -> TypedValue:
+def translate_shift(node: Any, scope: Scope) -> TypedValue:
     """Translate `<<` and `>>`, within the bits of the left side."""
     symbol = "<<" if isinstance(node, exp.BitwiseLeftShift) else ">>"
     left, right = operands(symbol, node, (node.left, node.right), scope)
@@ -312,8 +314,8 @@ def exclusive(node: Any, scope: Scope) -> TypedValue:
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
-    exp.Pow: power,
-    exp.BitwiseLeftShift: shifted,
-    exp.BitwiseRightShift: shifted,
+    exp.Pow: translate_caret,
+    exp.BitwiseLeftShift: translate_shift,
+    exp.BitwiseRightShift: translate_shift,
     exp.BitwiseXor: exclusive,
 }

@@ -48,7 +48,7 @@ LONGEST = 2_000
 
 def like(text: str, pattern: str, escape: str = "\\") -> bool:
     """Match a LIKE pattern: `%` matches any text and `_` any letter."""
-    return is_like(text, like_pattern(pattern, _one(escape)))
+    return is_like(text, like_pattern(pattern, _check_escape(escape)))
 
 
 def like_bytes(data: bytes, pattern: bytes, escape: bytes = b"\\") -> bool:
@@ -58,10 +58,10 @@ def like_bytes(data: bytes, pattern: bytes, escape: bytes = b"\\") -> bool:
 
 def like_folded(text: str, pattern: str, escape: str = "\\") -> bool:
     """Match an ILIKE pattern."""
-    return is_like(text, like_pattern(pattern, _one(escape), re.IGNORECASE))
+    return is_like(text, like_pattern(pattern, _check_escape(escape), re.IGNORECASE))
 
 
-def _one(escape: str) -> str:
+def _check_escape(escape: str) -> str:
     """Return an escape, which may be empty; raise if it has several letters."""
     if len(escape) > 1:
         raise ValueError("an escape is one letter, or none")
@@ -74,13 +74,13 @@ def similar(text: str, pattern: str, escape: str = "\\") -> bool:
     >>> similar("abc", "a%"), similar("abc", "%(b|d)%"), similar("abc", "b")
     (True, True, False)
     """
-    return _similar(pattern, _one(escape))(text)
+    return _similar(pattern, _check_escape(escape))(text)
 
 
 @lru_cache(512)
 def _similar(pattern: str, escape: str) -> Matcher:
     """Return the matcher of a pattern: wildcards if they suffice, or else an expression."""
-    standard = _compiled(_standard(pattern, escape), "")
+    standard = _compile_pattern(_standard(pattern, escape), "")
     parts = list(_standard_parts(pattern, escape, ".*"))
     if not any(part in BEYOND for part in parts):
         return _wildcards(parts).is_match
@@ -88,7 +88,7 @@ def _similar(pattern: str, escape: str) -> Matcher:
 
 
 def _wildcards(parts: Sequence[str]) -> Wildcards:
-    letters = ("".join(_translated(part, lines=False)) for part in parts if part)
+    letters = ("".join(_translate_pattern(part, lines=False)) for part in parts if part)
     return wildcards_of(None if each == ".*" else (each, None) for each in letters)
 
 
@@ -103,7 +103,7 @@ def _standard_parts(pattern: str, escape: str, any_text: str) -> Iterator[str]:
     while place < len(pattern):
         letter = pattern[place]
         if letter == escape:
-            yield _escaped(pattern[place + 1 : place + 2])
+            yield _escape_letter(pattern[place + 1 : place + 2])
             place += 1
         elif letter == "[":
             end = _end_of_class(pattern, place)
@@ -115,7 +115,7 @@ def _standard_parts(pattern: str, escape: str, any_text: str) -> Iterator[str]:
         place += 1
 
 
-def _escaped(letter: str) -> str:
+def _escape_letter(letter: str) -> str:
     """Return a letter as it stands for itself in a regular expression."""
     return f"\\{letter}" if letter and not letter.isalnum() else letter
 
@@ -126,7 +126,7 @@ def similar_part(text: str, pattern: str, escape: str = "\\") -> str | None:
     >>> similar_part("foobar", '%#"o_b#"%', "#")
     'oob'
     """
-    parts = pattern.split(f'{_one(escape)}"') if escape else [pattern]
+    parts = pattern.split(f'{_check_escape(escape)}"') if escape else [pattern]
     if len(parts) > 3:
         raise ValueError("a pattern of SUBSTRING has at most two separators")
     if len(parts) < 3:
@@ -134,7 +134,7 @@ def similar_part(text: str, pattern: str, escape: str = "\\") -> str | None:
     first, middle, last = parts
     lazy = _standard(first, escape, ".*?")
     form = f"(?:{lazy})({_standard(middle, escape)})(?:{_standard(last, escape)})"
-    expression = _expression(form, "")
+    expression = _expression_of(form, "")
     made = expression.finder(text).fullmatch(text) if expression.fullmatch(text) else None
     return None if made is None else made[1]
 
@@ -144,7 +144,7 @@ def similar_part(text: str, pattern: str, escape: str = "\\") -> str | None:
 
 def has_match(text: str, pattern: str, options: str = "") -> bool:
     """Return True if a match is somewhere in the text (`~`)."""
-    return _expression(pattern, options).search(text)
+    return _expression_of(pattern, options).search(text)
 
 
 def has_folded_match(text: str, pattern: str) -> bool:
@@ -154,7 +154,7 @@ def has_folded_match(text: str, pattern: str) -> bool:
 
 def first_part(text: str, pattern: str) -> str | None:
     """Return the first brackets of the first match, or all of it; None if there is no match."""
-    made = _expression(pattern, "").finder(text)
+    made = _expression_of(pattern, "").finder(text)
     found = next(_matches(made, text), None)
     if found is None:
         return None
@@ -165,7 +165,7 @@ def groups(text: str, pattern: str, options: str = "") -> tuple[str | None, ...]
     """Return the brackets of the first match (REGEXP_MATCH), or all of it; None without a match."""
     if "g" in options:
         raise ValueError('regexp_match() does not take the option "g"')
-    made = _expression(pattern, options).finder(text)
+    made = _expression_of(pattern, options).finder(text)
     found = next(_matches(made, text), None)
     if found is None:
         return None
@@ -174,17 +174,17 @@ def groups(text: str, pattern: str, options: str = "") -> tuple[str | None, ...]
 
 def replaced(text: str, pattern: str, new: str, options: str = "") -> str:
     """Replace the first match of a pattern by `new`, or all with `g` (REGEXP_REPLACE)."""
-    made = _expression(pattern, options.replace("g", "")).finder(text)
+    made = _expression_of(pattern, options.replace("g", "")).finder(text)
     parts, end = [], 0
     for found in _matches(made, text):
-        parts += [text[end : found.start()], _filled(new, found)]
+        parts += [text[end : found.start()], _fill_replacement(new, found)]
         end = found.end()
         if "g" not in options:
             break
     return "".join([*parts, text[end:]])
 
 
-def _filled(new: str, found: re.Match[str]) -> str:
+def _fill_replacement(new: str, found: re.Match[str]) -> str:
     """Put the parts of a match in the places of `\\1` and `\\&`; `\\0` stands for itself."""
 
     def part(escape: re.Match[str]) -> str:
@@ -202,7 +202,7 @@ def _filled(new: str, found: re.Match[str]) -> str:
 def split(text: str, pattern: str, options: str = "") -> tuple[str, ...]:
     """Split at matches (REGEXP_SPLIT_TO_ARRAY); an empty match at an end is none."""
     made, start = [], 0
-    for found in _matches(_expression(pattern, options).finder(text), text):
+    for found in _matches(_expression_of(pattern, options).finder(text), text):
         if found.start() == found.end() and found.start() in (start, len(text)):
             continue
         made.append(text[start : found.start()])
@@ -214,26 +214,26 @@ def count(text: str, pattern: str, start: int = 1, options: str = "") -> int:
     """Count the matches from letter `start` on, from 1 (REGEXP_COUNT); raise below 1."""
     if start < 1:
         raise ValueError("the start has to be positive")
-    return sum(1 for _ in _matches(_expression(pattern, options).finder(text), text, start - 1))
+    return sum(1 for _ in _matches(_expression_of(pattern, options).finder(text), text, start - 1))
 
 
 def part(text: str, pattern: str, start: int = 1, number: int = 1) -> str | None:
     """Return a match by its number (REGEXP_SUBSTR); None if there are fewer."""
-    found = _nth(text, pattern, start, number)
+    found = _find_nth_match(text, pattern, start, number)
     return None if found is None else found[0]
 
 
 def place(text: str, pattern: str, start: int = 1, number: int = 1) -> int:
     """Return where a match begins (REGEXP_INSTR); 0 if there is none."""
-    found = _nth(text, pattern, start, number)
+    found = _find_nth_match(text, pattern, start, number)
     return 0 if found is None else found.start() + 1
 
 
-def _nth(text: str, pattern: str, start: int, number: int) -> re.Match[str] | None:
+def _find_nth_match(text: str, pattern: str, start: int, number: int) -> re.Match[str] | None:
     """Return match `number` from letter `start` on, both from 1 (less raises); None if fewer."""
     if start < 1 or number < 1:
         raise ValueError("the start and the number have to be positive")
-    found = _matches(_expression(pattern, "").finder(text), text, start - 1)
+    found = _matches(_expression_of(pattern, "").finder(text), text, start - 1)
     return next((m for n, m in enumerate(found, 1) if n == number), None)
 
 
@@ -258,12 +258,12 @@ def _has_alternatives(pattern: str) -> bool:
 
 
 @lru_cache(512)
-def _expression(pattern: str, options: str) -> Expression:
-    return Expression(_compiled(pattern, options))
+def _expression_of(pattern: str, options: str) -> Expression:
+    return Expression(_compile_pattern(pattern, options))
 
 
 @lru_cache(4096)
-def _compiled(pattern: str, options: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str, options: str) -> re.Pattern[str]:
     """Compile a pattern with the options of a call, or its own `(?i)`; raise if it is invalid."""
     embedded = re.match(r"\(\?([a-z]+)\)", pattern)
     if embedded is not None:
@@ -276,13 +276,13 @@ def _compiled(pattern: str, options: str) -> re.Pattern[str]:
     folds = options.rfind("i") > options.rfind("c")
     flags = (re.IGNORECASE if folds else 0) | (re.MULTILINE if lines else re.DOTALL)
     try:
-        made = "".join(_translated(pattern, lines=lines))
+        made = "".join(_translate_pattern(pattern, lines=lines))
         return re.compile(made, flags | (re.VERBOSE if "x" in options else 0))
     except (re.error, OverflowError) as error:
         raise ValueError(f"invalid regular expression: {error}") from None
 
 
-def _translated(pattern: str, *, lines: bool) -> Iterator[str]:
+def _translate_pattern(pattern: str, *, lines: bool) -> Iterator[str]:
     """Yield a pattern piece by piece for `re`; with `lines`, `$` matches at the end of lines."""
     place = 0
     while place < len(pattern):

@@ -108,14 +108,14 @@ def _alike(names: str) -> list[Signature]:
     return [(name, name) for name in names.split()]
 
 
-def _pairs(texts: str) -> list[Signature]:
+def _read_signatures(texts: str) -> list[Signature]:
     """Return the signatures written as `one/other`."""
     return [tuple(text.split("/")) for text in texts.split()]
 
 
 def _either(texts: str) -> list[Signature]:
     """Return the signatures written as `one/other`, and each with its types exchanged."""
-    return [pair for one, other in _pairs(texts) for pair in ((one, other), (other, one))]
+    return [pair for one, other in _read_signatures(texts) for pair in ((one, other), (other, one))]
 
 
 def _single(names: str) -> list[Signature]:
@@ -126,7 +126,7 @@ _INTEGERS, _NUMBERS = "int2 int4 int8", "int2 int4 int8 float4 float8 numeric"
 _ARITHMETIC = [*_cross(_INTEGERS), *_cross("float4 float8"), ("numeric", "numeric")]
 _RANGES = _alike("anyrange anymultirange")
 _BITS = _alike("int2 int4 int8 bit inet macaddr macaddr8")
-_SHIFTS = _pairs("int2/int4 int4/int4 int8/int4 bit/int4") + _alike(
+_SHIFTS = _read_signatures("int2/int4 int4/int4 int8/int4 bit/int4") + _alike(
     "box circle inet point polygon anyrange anymultirange"
 )
 _COMPARED = [
@@ -137,27 +137,29 @@ _COMPARED = [
     *_alike("lseg macaddr money name oid path pg_lsn record text time timetz uuid varbit"),
 ]
 _CONTAINED = _alike("anyarray anyrange anymultirange box circle jsonb polygon tsquery")
-_LIKE = _pairs("text/text bpchar/text name/text")
+_LIKE = _read_signatures("text/text bpchar/text name/text")
 OPERATORS: dict[str, list[Signature]] = {
     "+": _ARITHMETIC
     + _RANGES
     + _alike("interval money point path")
     + _either("date/int4 date/interval date/time date/timetz interval/time interval/timestamp")
     + _either("interval/timestamptz interval/timetz numeric/pg_lsn int8/inet")
-    + _pairs("box/point circle/point path/point"),
+    + _read_signatures("box/point circle/point path/point"),
     "-": _ARITHMETIC
     + _RANGES
     + _alike("date time timestamp timestamptz interval money inet pg_lsn point")
-    + _pairs("date/int4 date/interval time/interval timestamp/interval timestamptz/interval")
-    + _pairs("timetz/interval inet/int8 pg_lsn/numeric jsonb/int4 jsonb/text jsonb/_text")
-    + _pairs("box/point circle/point path/point"),
+    + _read_signatures(
+        "date/int4 date/interval time/interval timestamp/interval timestamptz/interval"
+    )
+    + _read_signatures("timetz/interval inet/int8 pg_lsn/numeric jsonb/int4 jsonb/text jsonb/_text")
+    + _read_signatures("box/point circle/point path/point"),
     "*": _ARITHMETIC
     + _RANGES
     + _either("float8/interval float4/money float8/money int2/money int4/money int8/money")
-    + _pairs("box/point circle/point path/point point/point"),
+    + _read_signatures("box/point circle/point path/point point/point"),
     "/": _ARITHMETIC
-    + _pairs("interval/float8 money/float4 money/float8 money/int2 money/int4 money/int8")
-    + _pairs("money/money box/point circle/point path/point point/point"),
+    + _read_signatures("interval/float8 money/float4 money/float8 money/int2 money/int4 money/int8")
+    + _read_signatures("money/money box/point circle/point path/point point/point"),
     "%": _alike("int2 int4 int8 numeric"),
     "^": _alike("float8 numeric"),
     "||": _alike("text bytea jsonb tsquery tsvector varbit anycompatiblearray")
@@ -173,8 +175,9 @@ OPERATORS: dict[str, list[Signature]] = {
     "~": _LIKE,
     "~*": _LIKE,
     "@>": _CONTAINED
-    + _pairs("anyrange/anyelement box/point circle/point path/point polygon/point"),
-    "<@": _CONTAINED + _pairs("anyelement/anyrange point/box point/circle point/path lseg/box"),
+    + _read_signatures("anyrange/anyelement box/point circle/point path/point polygon/point"),
+    "<@": _CONTAINED
+    + _read_signatures("anyelement/anyrange point/box point/circle point/path lseg/box"),
     "&&": _alike("anyarray anyrange anymultirange box circle inet polygon tsquery"),
 }
 UNARY: dict[str, list[Signature]] = {
@@ -257,7 +260,7 @@ def _agree(signature: Signature, given: Sequence[str]) -> bool:
 def _chosen(fitting: list[Signature], given: Sequence[str]) -> Signature | None:
     """Return the best of several operators; None if there is no best."""
     for score in (_exact_types, _preferred_types):
-        fitting = _best(fitting, [score(each, given) for each in fitting])
+        fitting = _keep_best(fitting, [score(each, given) for each in fitting])
         if len(fitting) == 1:
             return fitting[0]
     if UNKNOWN not in given:
@@ -272,7 +275,7 @@ def _chosen(fitting: list[Signature], given: Sequence[str]) -> Signature | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _best(fitting: list[Signature], scores: list[int]) -> list[Signature]:
+def _keep_best(fitting: list[Signature], scores: list[int]) -> list[Signature]:
     """Return the signatures with the greatest of the scores."""
     most = max(scores)
     return [each for each, score in zip(fitting, scores, strict=True) if score == most]
@@ -340,7 +343,7 @@ def operand_values(
 ) -> list[TypedValue]:
     """Return `operands` of values that are known already."""
     given = [
-        UNKNOWN if is_unknown(each) else type_name(value.type)
+        UNKNOWN if is_unknown(each) else pg_type_name(value.type)
         for each, value in zip(nodes, values, strict=True)
     ]
     names = tuple(name for name in given if name is not None)
@@ -349,7 +352,7 @@ def operand_values(
     chosen = _choose_for(symbol, node, names, scope)
     others = values[::-1]
     return [
-        _as(value, name, parameter, other, node, scope)
+        _cast_to_parameter(value, name, parameter, other, node, scope)
         for value, name, parameter, other in zip(values, names, chosen, others, strict=True)
     ]
 
@@ -368,7 +371,10 @@ def against_elements(
         items = TypedValue(items.expr, NULL, items.nulls)
     elif items.type.kind not in ("array", "any"):
         raise scope.error(node, "ANY and ALL of postgres take an array", "array[...]")
-    given = UNKNOWN if is_unknown(one) else type_name(value.type), type_name(innermost(items.type))
+    given = (
+        UNKNOWN if is_unknown(one) else pg_type_name(value.type),
+        pg_type_name(innermost(items.type)),
+    )
     if items.type.kind == "any" or given[0] is None or given[1] is None:
         return value, items
     chosen = _choose_for(symbol, node, (given[0], given[1]), scope)
@@ -380,7 +386,7 @@ def against_elements(
         items = read_constant(node, scope, scope.value(array), of_array)
     elif given[1] != chosen[1]:
         items = cast(items, of_array, scope)
-    return _as(value, given[0], chosen[0], items, node, scope), items
+    return _cast_to_parameter(value, given[0], chosen[0], items, node, scope), items
 
 
 def _choose_for(symbol: str, node: Any, names: Signature, scope: Scope) -> Signature:
@@ -394,7 +400,7 @@ def _choose_for(symbol: str, node: Any, names: Signature, scope: Scope) -> Signa
         ) from None
 
 
-def _as(
+def _cast_to_parameter(
     value: TypedValue, given: str, parameter: str, other: TypedValue, node: Any, scope: Scope
 ) -> TypedValue:
     """Return an operand as a value of its parameter's type; refuse types that are not supported."""
@@ -435,10 +441,10 @@ def is_unknown(node: Any) -> bool:
     return isinstance(node, exp.Null) or (isinstance(node, exp.Literal) and bool(node.is_string))
 
 
-def type_name(kind: SqlType) -> str | None:
+def pg_type_name(kind: SqlType) -> str | None:
     """Return the name that `pg_type` has for a type; None if it is not known.
 
-    >>> type_name(SqlType("array", items=(FLOAT,)))
+    >>> pg_type_name(SqlType("array", items=(FLOAT,)))
     '_float8'
     """
     match kind.kind:
@@ -449,7 +455,7 @@ def type_name(kind: SqlType) -> str | None:
         case "struct":
             return "record"
         case "array":
-            inner = type_name(innermost(kind))
+            inner = pg_type_name(innermost(kind))
             return None if inner in (None, UNKNOWN) else f"_{inner}"
         case "int":
             return f"int{kind.size or 4}"

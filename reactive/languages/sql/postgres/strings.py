@@ -186,12 +186,12 @@ def encoded(value: bytes, form: str) -> str:
             text = base64.b64encode(value).decode()
             return "\n".join(text[n : n + 76] for n in range(0, len(text), 76))
         case "escape":
-            return "".join(_escaped(byte) for byte in value)
+            return "".join(_escape_byte(byte) for byte in value)
         case _:
             raise ValueError(f"unrecognized encoding: {form!r}")
 
 
-def _escaped(byte: int) -> str:
+def _escape_byte(byte: int) -> str:
     """Return a byte as ENCODE writes it: a letter, or a backslash and octal digits."""
     if byte == 92:
         return "\\\\"
@@ -467,7 +467,7 @@ def formatted(form: str, *values: Any) -> str:
     """Fill a format (FORMAT): `%s` a value, `%I` a name, `%L` a literal."""
     place = 0
 
-    def shown(found: re.Match[str]) -> str:
+    def write_specifier(found: re.Match[str]) -> str:
         nonlocal place
         if found[0] == "%%":
             return "%"
@@ -476,14 +476,14 @@ def formatted(form: str, *values: Any) -> str:
         place = int(found[1]) if found[1] else place + 1
         if not 0 < place <= len(values):
             raise ValueError("too few arguments for format()")
-        text = _shown(values[place - 1], found[4])
+        text = _write_format_value(values[place - 1], found[4])
         width = int(found[3] or 0)
         return text.ljust(width) if found[2] else text.rjust(width)
 
-    return _SPECIFIER.sub(shown, form)
+    return _SPECIFIER.sub(write_specifier, form)
 
 
-def _shown(value: Any, letter: str) -> str:
+def _write_format_value(value: Any, letter: str) -> str:
     """Return a value as text, as a literal (`L`) or as a name (`I`, which refuses NULL)."""
     if letter == "L":
         return quoted_or_null(None if value is None else joined_text(value))

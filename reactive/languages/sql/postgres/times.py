@@ -52,7 +52,7 @@ SHORT = {
 """Other names of fields."""
 
 
-def named(name: str) -> str:
+def field_name(name: str) -> str:
     """Return the one name of a field that has several."""
     folded = name.lower()
     return SHORT.get(folded, folded)
@@ -64,35 +64,35 @@ def extracted(name: str, of: Any) -> Decimal:
     >>> extracted("second", dt.time(1, 2, 3, 500)), extracted("year", dt.date(2024, 1, 1))
     (Decimal('3.000500'), Decimal('2024'))
     """
-    found = _exact(name, of)
+    found = _exact_field(name, of)
     return found if isinstance(found, Decimal) else Decimal(found)
 
 
 def field(name: str, of: Any) -> float:
     """Return a field as a float (DATE_PART)."""
-    return float(_exact(name, of))
+    return float(_exact_field(name, of))
 
 
-def _exact(name: str, of: Any) -> int | Decimal:
+def _exact_field(name: str, of: Any) -> int | Decimal:
     """Return a field of a time or an interval as an exact number; refuse one it does not have."""
     if isinstance(of, dt.timedelta):
-        return _of_interval(name, of)
+        return _interval_field(name, of)
     if isinstance(of, dt.time):
         if name not in OF_TIME:
             raise ValueError(f"a time has no field {name!r}")
         micros = ((of.hour * 60 + of.minute) * 60 + of.second) * 1_000_000 + of.microsecond
-        return _micros(micros) if name == "epoch" else _of_clock(name, micros)
+        return _to_seconds(micros) if name == "epoch" else _of_clock(name, micros)
     if name in OF_TIME:
         if not isinstance(of, dt.datetime) and name != "epoch":
             raise ValueError(f"a date has no field {name!r}")
         since = (as_timestamp(of) - EPOCH) // MICROSECOND
         if name == "epoch":
-            return _micros(since) if isinstance(of, dt.datetime) else since // 1_000_000
+            return _to_seconds(since) if isinstance(of, dt.datetime) else since // 1_000_000
         return _of_clock(name, since % DAY)
     return _of_date(name, of)
 
 
-def _micros(number: int) -> Decimal:
+def _to_seconds(number: int) -> Decimal:
     """Convert microseconds to seconds, with six digits."""
     return Decimal(number).scaleb(-6)
 
@@ -107,7 +107,7 @@ def _of_clock(name: str, micros: int) -> int | Decimal:
         case "minute":
             return sign * (micros // 60_000_000 % 60)
         case "second":
-            return _micros(sign * (micros % 60_000_000))
+            return _to_seconds(sign * (micros % 60_000_000))
         case "milliseconds":
             return Decimal(sign * (micros % 60_000_000)).scaleb(-3)
         case _:
@@ -152,9 +152,9 @@ def _julian(of: Any) -> int | Decimal:
     return numeric_sum(number, numeric_quotient(micros, DAY))
 
 
-def _of_interval(name: str, of: dt.timedelta) -> int | Decimal:
+def _interval_field(name: str, of: dt.timedelta) -> int | Decimal:
     """Return a field of an interval; refuse one that intervals do not have."""
-    (months, days, clock), years = parts_of(of), _cut(months_of(of), 12)
+    (months, days, clock), years = parts_of(of), _truncate_quotient(months_of(of), 12)
     match name:
         case "year":
             return years
@@ -163,19 +163,19 @@ def _of_interval(name: str, of: dt.timedelta) -> int | Decimal:
         case "day":
             return days
         case "quarter":
-            return _cut(months - years * 12, 3) + 1
+            return _truncate_quotient(months - years * 12, 3) + 1
         case "decade" | "century" | "millennium":
-            return _cut(years, {"decade": 10, "century": 100}.get(name, 1000))
+            return _truncate_quotient(years, {"decade": 10, "century": 100}.get(name, 1000))
         case "epoch":
             rest = months - years * 12
-            return _micros(years * 31_557_600_000_000 + (rest * 30 + days) * DAY + clock)
+            return _to_seconds(years * 31_557_600_000_000 + (rest * 30 + days) * DAY + clock)
         case "hour" | "minute" | "second" | "milliseconds" | "microseconds":
             return _of_clock(name, clock)
         case _:
             raise ValueError(f"an interval has no field {name!r}")
 
 
-def _cut(value: int, by: int) -> int:
+def _truncate_quotient(value: int, by: int) -> int:
     """Return a quotient of integers, truncated towards 0 (`by` is positive)."""
     return value // by if value >= 0 else -(-value // by)
 
@@ -213,12 +213,12 @@ def truncated_interval(name: str, of: dt.timedelta) -> dt.timedelta:
     if name == "day":
         return span(months, 0, days)
     if name in STEPS:
-        return span(months, _cut(micros, STEPS[name]) * STEPS[name], days)
+        return span(months, _truncate_quotient(micros, STEPS[name]) * STEPS[name], days)
     if name in ("month", "quarter"):
         size = 1 if name == "month" else 3
-        years = _cut(months, 12)
-        return span(years * 12 + _cut(months - years * 12, size) * size, 0)
-    return span(_cut(months, 12 * YEARS[name]) * 12 * YEARS[name], 0)
+        years = _truncate_quotient(months, 12)
+        return span(years * 12 + _truncate_quotient(months - years * 12, size) * size, 0)
+    return span(_truncate_quotient(months, 12 * YEARS[name]) * 12 * YEARS[name], 0)
 
 
 # Arithmetic.
@@ -239,7 +239,7 @@ def multiple(of: dt.timedelta, factor: Any) -> dt.timedelta:
     factor = Decimal(str(factor)) if isinstance(factor, float) else Decimal(factor)
     if not factor.is_finite():
         raise OutOfRangeError("interval out of range")
-    return _of_parts(*(each * factor for each in parts_of(of)))
+    return _sum_interval_parts(*(each * factor for each in parts_of(of)))
 
 
 def part(of: dt.timedelta, divisor: Any) -> dt.timedelta:
@@ -251,10 +251,10 @@ def part(of: dt.timedelta, divisor: Any) -> dt.timedelta:
         raise ZeroDivisionError("division by zero")
     if divisor.is_infinite():
         return dt.timedelta()
-    return _of_parts(*(each / divisor for each in parts_of(of)))
+    return _sum_interval_parts(*(each / divisor for each in parts_of(of)))
 
 
-def _of_parts(months: Decimal, days: Decimal, micros: Decimal) -> dt.timedelta:
+def _sum_interval_parts(months: Decimal, days: Decimal, micros: Decimal) -> dt.timedelta:
     """Return the interval of months, days and microseconds; fractions go to the smaller units."""
     parts = (days, Decimal(round((months - numeric_cut(months)) * 30, 6)))
     whole_days = numeric_cut(Decimal(sum(parts) - sum(map(numeric_cut, parts)))) + sum(
@@ -308,7 +308,7 @@ def age(moment: Any, other: Any) -> dt.timedelta:
         return span(-months_of(made), -(rest_of(made) // MICROSECOND))
     months = (one.year - two.year) * 12 + one.month - two.month
     days = one.day - two.day
-    clock = _clock(one) - _clock(two)
+    clock = _microseconds_of_day(one) - _microseconds_of_day(two)
     if clock < 0:
         days, clock = days - 1, clock + DAY
     if days < 0:
@@ -316,7 +316,7 @@ def age(moment: Any, other: Any) -> dt.timedelta:
     return span(months, days * DAY + clock)
 
 
-def _clock(moment: dt.datetime) -> int:
+def _microseconds_of_day(moment: dt.datetime) -> int:
     """Return the microseconds of a timestamp since midnight."""
     return (moment - dt.datetime(moment.year, moment.month, moment.day)) // MICROSECOND
 
@@ -342,7 +342,7 @@ def bucket(width: dt.timedelta, of: Any, origin: Any) -> dt.datetime:
 def justified_days(of: dt.timedelta) -> dt.timedelta:
     """Convert 30 days to a month (JUSTIFY_DAYS)."""
     months, days, clock = parts_of(of)
-    whole = _cut(days, 30)
+    whole = _truncate_quotient(days, 30)
     months, days = months + whole, days - whole * 30
     if months > 0 > days:
         months, days = months - 1, days + 30
@@ -359,7 +359,7 @@ def justified_hours(of: dt.timedelta) -> dt.timedelta:
 def justified(of: dt.timedelta) -> dt.timedelta:
     """Convert days to months and hours to days, with one sign (JUSTIFY_INTERVAL)."""
     months, micros = months_of(of), rest_of(of) // MICROSECOND
-    whole = _cut(micros, 30 * DAY)
+    whole = _truncate_quotient(micros, 30 * DAY)
     months, micros = months + whole, micros - whole * 30 * DAY
     if months > 0 > micros:
         months, micros = months - 1, micros + 30 * DAY
@@ -444,7 +444,7 @@ def series(start: Any, end: Any, step: Any = 1) -> tuple[Any, ...]:
             raise ValueError("step size cannot equal zero")
         return tuple(range(start, end + (1 if step > 0 else -1), step))
     if isinstance(start, int | Decimal):
-        return _numbers(Decimal(start), Decimal(end), Decimal(step))
+        return _number_series(Decimal(start), Decimal(end), Decimal(step))
     moment, last = as_timestamp(start), as_timestamp(end)
     up = step > dt.timedelta()
     if step == dt.timedelta() or ((months_of(step) > 0) != up and months_of(step)):
@@ -456,7 +456,7 @@ def series(start: Any, end: Any, step: Any = 1) -> tuple[Any, ...]:
     return tuple(made)
 
 
-def _numbers(start: Decimal, end: Decimal, step: Decimal) -> tuple[Decimal, ...]:
+def _number_series(start: Decimal, end: Decimal, step: Decimal) -> tuple[Decimal, ...]:
     """Return the numbers from `start` to `end` by `step`; refuse NaN, infinity and a step of 0."""
     if not (start.is_finite() and end.is_finite() and step.is_finite()) or not step:
         raise ValueError("a series has a start, an end and a step other than zero or NaN")

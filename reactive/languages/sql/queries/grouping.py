@@ -50,8 +50,8 @@ from reactive.languages.sql.runtime.arrays import elements, elements_or_none
 from reactive.languages.sql.sqlite.comparisons import (
     grouped_by,
     has_collation,
-    ranked_by_collation,
-    unranked,
+    rank_by_collation,
+    unrank_value,
 )
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import INT, SqlType, fields_of
@@ -237,7 +237,7 @@ def group_rows(
         )
         for n, each in shown.items():
             result = results[folds.index(each)]
-            key_values[n] = unranked(TypedValue(result, values[n].type, (result,)))
+            key_values[n] = unrank_value(TypedValue(result, values[n].type, (result,)))
     else:
         node, key_values, results = _several(source, scope, values, folds, wanted.sets)
     groups = _scope(scope, wanted, values, key_values, len(results) + (1 if keys else 0))
@@ -251,7 +251,7 @@ def group_rows(
 
 def _least(value: TypedValue, scope: Scope) -> plan.Folded:
     """Return the fold of the value that represents equal values of a collation."""
-    return fold(Min(_stands_in, skip_none=value.nullable), ranked_by_collation(value), scope)
+    return fold(Min(_stands_in, skip_none=value.nullable), rank_by_collation(value), scope)
 
 
 def _stands_in(*row: Any) -> Any:

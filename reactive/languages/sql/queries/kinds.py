@@ -47,10 +47,10 @@ from reactive.languages.sql.queries.ordering import (
 from reactive.languages.sql.queries.query import SelectQuery, query_of_rows
 from reactive.languages.sql.queries.select import select
 from reactive.languages.sql.sqlite.comparisons import (
-    collated,
+    apply_collation,
     collation_of,
+    common_column_type,
     has_collation,
-    together,
 )
 from reactive.languages.sql.terms.common_types import goes_on
 from reactive.languages.sql.terms.scope import Scope
@@ -227,7 +227,11 @@ def _both(left: BindingSchema, right: BindingSchema, around: Scope) -> BindingSc
 
 
 def _common(left: SqlType, right: SqlType, around: Scope) -> SqlType:
-    return together([left, right]) if around.dialect.numeric_booleans else common(left, right)
+    return (
+        common_column_type([left, right])
+        if around.dialect.numeric_booleans
+        else common(left, right)
+    )
 
 
 # VALUES.
@@ -532,7 +536,7 @@ def collated_set(
 def _each_once(node: plan.Node, kinds: BindingSchema, around: Scope) -> SelectQuery:
     """Return a query with one of the rows that collations make equal."""
     rows = query_of_rows(node, kinds, around)
-    same = [collated(value, value.type.collation) for value in rows.values]
+    same = [apply_collation(value, value.type.collation) for value in rows.values]
     return replace(rows, node=distinct_on(node, rows.scope, same, (), rows.values))
 
 
@@ -540,5 +544,5 @@ def _key(node: plan.Node, kinds: BindingSchema, around: Scope) -> Function:
     """Return the function from a row to a key, which is equal for rows equal by collation."""
     rows = query_of_rows(node, kinds, around)
     return rows.scope.function(
-        key_of([collated(value, value.type.collation) for value in rows.values])
+        key_of([apply_collation(value, value.type.collation) for value in rows.values])
     )

@@ -312,7 +312,7 @@ def _tests(asked: RowComparison, left: Sequence[TypedValue]) -> list[Expr]:
     columns = asked.query.values
     pairs = list(zip(left, columns, strict=True))
     if asked.query.scope.dialect.numeric_booleans:
-        pairs = [sqlite.compared(*pair, ordered=_is_ordered(asked)) for pair in pairs]
+        pairs = [sqlite.comparable_sides(*pair, ordered=_is_ordered(asked)) for pair in pairs]
     return [
         compare_values(asked.symbol, *_without_guard(mine, column, asked.symbol))
         for mine, column in pairs

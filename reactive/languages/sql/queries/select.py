@@ -38,7 +38,7 @@ from reactive.languages.sql.queries.ordering import (
 )
 from reactive.languages.sql.queries.query import PlannedRows, SelectQuery, query_of_rows
 from reactive.languages.sql.queries.sources import from_
-from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, shown
+from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, output_value
 from reactive.languages.sql.terms.errors import put, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.values import TypedValue, as_optional
@@ -96,7 +96,7 @@ def select(node: Any, around: Scope) -> SelectQuery:
     made, scope, grows = _with_elements(made, scope, asked)
     values = tuple(scope.value(column.node) for column in columns)
     if scope.dialect.numeric_booleans:
-        values = tuple(map(shown, values))
+        values = tuple(map(output_value, values))
     names = tuple(column.name for column in columns)
     scope.reading(*node.expressions)
     query = SelectQuery(made, scope, names, values, is_one_row=is_one and not grows)

@@ -51,7 +51,7 @@ def read(text: str, zone: str) -> dt.datetime:
         casts.to_timestamp(text)  # raises for values beyond Python's range
         raise ValueError(f"{text!r} is no timestamp")
     local = casts.to_timestamp(f"{found['day']} {found['time'] or '00:00'}")
-    return in_zone(_at(local, found["zone"] or zone), zone)
+    return in_zone(_to_instant(local, found["zone"] or zone), zone)
 
 
 def read_of_duckdb(text: str, zone: str) -> dt.datetime:
@@ -62,7 +62,7 @@ def read_of_duckdb(text: str, zone: str) -> dt.datetime:
     return read(text, zone)
 
 
-def _at(local: dt.datetime, zone: str) -> dt.datetime:
+def _to_instant(local: dt.datetime, zone: str) -> dt.datetime:
     """Return a local time as an instant, by a fixed offset such as `+01:30` or a named zone."""
     offset = _OFFSET.fullmatch(zone)
     if offset is None:
@@ -86,15 +86,17 @@ def aware(value: dt.date, zone: str) -> dt.datetime:
 
 def in_session(value: dt.datetime, other: str, zone: str) -> dt.datetime:
     """Return the instant with a local time in the zone `other`, in `zone`."""
-    return in_zone(_at(value, _checked(other)), zone)
+    return in_zone(_to_instant(value, _check_zone_name(other)), zone)
 
 
 def shown(value: dt.datetime, other: str) -> dt.datetime:
     """Return what clocks of the zone `other` show at an instant (AT TIME ZONE)."""
     offset = _OFFSET.fullmatch(other)
     if offset is not None:
-        return value.astimezone(_at(dt.datetime(2000, 1, 1), other).tzinfo).replace(tzinfo=None)
-    return local_time(value, _checked(other))
+        return value.astimezone(_to_instant(dt.datetime(2000, 1, 1), other).tzinfo).replace(
+            tzinfo=None
+        )
+    return local_time(value, _check_zone_name(other))
 
 
 def turned(value: dt.datetime, other: str, zone: str) -> dt.datetime:
@@ -102,7 +104,7 @@ def turned(value: dt.datetime, other: str, zone: str) -> dt.datetime:
     return in_session(value, other, zone) if value.tzinfo is None else shown(value, other)
 
 
-def _checked(name: str) -> str:
+def _check_zone_name(name: str) -> str:
     """Return the name of a zone as it is; raise if there is no such zone."""
     if not _OFFSET.fullmatch(name):
         zone_named(name)
@@ -144,7 +146,7 @@ def text(value: dt.datetime, zone: str) -> str:
 
 def _offset_text(value: dt.datetime, zone: str) -> str:
     """Return the offset of a zone at an instant as text: `+01`, `-03:30` or with seconds."""
-    seconds = _offset(value, zone)
+    seconds = _offset_seconds(value, zone)
     minutes, rest = divmod(abs(seconds), 60)
     made = f"{'-' if seconds < 0 else '+'}{minutes // 60:02}"
     if minutes % 60 or rest:
@@ -152,7 +154,7 @@ def _offset_text(value: dt.datetime, zone: str) -> str:
     return f"{made}:{rest:02}" if rest else made
 
 
-def _offset(value: dt.datetime, zone: str) -> int:
+def _offset_seconds(value: dt.datetime, zone: str) -> int:
     """Return the offset of a zone at an instant, in seconds."""
     offset = value.astimezone(zone_named(zone)).utcoffset()
     assert offset is not None
@@ -165,7 +167,7 @@ def part_of_zone(unit: str, value: dt.datetime, zone: str) -> int:
     >>> part_of_zone("timezone_hour", dt.datetime(2024, 7, 1, tzinfo=dt.timezone.utc), "Asia/Tokyo")
     9
     """
-    seconds = _offset(zoned(value), zone)
+    seconds = _offset_seconds(zoned(value), zone)
     if unit == "timezone":
         return seconds
     sign = -1 if seconds < 0 else 1
@@ -223,7 +225,7 @@ def later(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
     """
     if value.tzinfo is None:
         return times.later(value, by)
-    months, days, clock = _parts(by)
+    months, days, clock = _split_interval(by)
     if days or months:
         month = times.months_later(local_time(value, zone), months)
         value = of_local_time(month + dt.timedelta(days), zone)
@@ -238,7 +240,7 @@ def later_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datet
     """
     if value.tzinfo is None:
         return times.later(value, by)
-    months, days, clock = _parts(by)
+    months, days, clock = _split_interval(by)
     if min(months, days) < 0 or clock < dt.timedelta():
         value = _months_later(_utc(value) + clock, months, zone)
         return in_zone(_days_later(value, days, zone), zone)
@@ -268,7 +270,7 @@ def earlier_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.dat
     return later_of_duckdb(value, intervals.negative(by), zone)
 
 
-def _parts(by: dt.timedelta) -> tuple[int, int, dt.timedelta]:
+def _split_interval(by: dt.timedelta) -> tuple[int, int, dt.timedelta]:
     """Return the months, the days, and the clock part of an interval."""
     months, days, micros = intervals.parts_of(by)
     return months, days, dt.timedelta(microseconds=micros)
@@ -534,7 +536,7 @@ def numbers(start: int, end: int, step: int = 1, most: int | None = None) -> Arr
     >>> numbers(5, 1, -2), numbers(1, 5, 0), numbers(0, 10**12, 1, 2)
     ((5, 3), (), (0, 1))
     """
-    return _cut(range(start, end, step) if step else range(0), most)
+    return _take_elements(range(start, end, step) if step else range(0), most)
 
 
 def series(start: int, end: int, step: int = 1, most: int | None = None) -> Array:
@@ -546,7 +548,7 @@ def series(start: int, end: int, step: int = 1, most: int | None = None) -> Arra
     return numbers(start, end + (1 if step > 0 else -1), step, most)
 
 
-def _cut(found: range, most: int | None) -> Array:
+def _take_elements(found: range, most: int | None) -> Array:
     """Return the first `most` numbers of a range, or all; raise if an array cannot hold them."""
     if most is not None:
         found = found[:most]

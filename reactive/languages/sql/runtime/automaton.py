@@ -89,7 +89,7 @@ class Expression:
         TooManyWays: the search may take long.
         """
         if len(text) > self._longest[True] and len(text) > self._longest_with_places:
-            raise self._refused(text, self._longest_with_places)
+            raise self._make_refusal(text, self._longest_with_places)
         return self._compiled
 
     @cached_property
@@ -105,10 +105,10 @@ class Expression:
             self._automata[is_search] = made
         found = self._automata[is_search]
         if found is None:
-            raise self._refused(text, self._longest[is_search])
+            raise self._make_refusal(text, self._longest[is_search])
         return found
 
-    def _refused(self, text: str, longest: float) -> TooManyWays:
+    def _make_refusal(self, text: str, longest: float) -> TooManyWays:
         """Return the error of a text with more than `longest` letters."""
         pattern = self._compiled.pattern
         shown = pattern if len(pattern) <= 60 else f"{pattern[:60]}..."
@@ -174,7 +174,7 @@ def _ways_of(item: Any, behind: Any, letters: int, state: Any, flags: int) -> fl
         inside = _ways(inner, inner[0] if len(inner) else None, letters, state, flags)
         most = min(int(most), max(letters, least))
         if inside > 1:
-            return _power(inside, most)
+            return _power_or_infinity(inside, most)
         is_plain = len(inner) and not _are_apart(inner[0], behind, state, flags)
         return most - least + 1 if is_plain and op in REPEATS else 1
     if op in ONE or op is _constants.AT or op is _constants.GROUPREF:
@@ -182,7 +182,7 @@ def _ways_of(item: Any, behind: Any, letters: int, state: Any, flags: int) -> fl
     return float("inf")
 
 
-def _power(base: float, exponent: int) -> float:
+def _power_or_infinity(base: float, exponent: int) -> float:
     """Return a power; infinity if it overflows."""
     try:
         return base**exponent
@@ -194,7 +194,7 @@ def _are_apart(one: Any, other: Any, state: Any, flags: int) -> bool:
     """Return True if no letter begins both items; False if that is not known."""
     if one is None or other is None:
         return False
-    first, second = _first(one), _first(other)
+    first, second = _first_letter_part(one), _first_letter_part(other)
     if first is None or second is None:
         return False
     letters = {*map(chr, range(256)), *_edges(first), *_edges(second)}
@@ -202,7 +202,7 @@ def _are_apart(one: Any, other: Any, state: Any, flags: int) -> bool:
     return not any(a.match(letter) and b.match(letter) for letter in letters)
 
 
-def _first(item: Any) -> Any:
+def _first_letter_part(item: Any) -> Any:
     """Return the part of an item that matches its first letter; None if that may be none."""
     op, of = item
     while op is _constants.SUBPATTERN or op in REPEATS:

@@ -174,11 +174,11 @@ def to_text(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case float():
-            return _float_text(value)
+            return _write_float(value)
         case Decimal():
             return f"{value or abs(value):f}"
         case dt.datetime():
-            return _timestamp_text(value)
+            return _timestamp_to_text(value)
         case dt.timedelta():
             return _interval_text(value)
         case dt.time():
@@ -191,7 +191,7 @@ def to_text(value: Any) -> str:
             return str(value)
 
 
-def _float_text(value: float) -> str:
+def _write_float(value: float) -> str:
     return repr(value) if math.isfinite(value) else str(value)
 
 
@@ -379,7 +379,7 @@ def _time_text(value: dt.time) -> str:
     return f"{text}.{value.microsecond:06}".rstrip("0") if value.microsecond else text
 
 
-def _timestamp_text(value: dt.datetime) -> str:
+def _timestamp_to_text(value: dt.datetime) -> str:
     text = value.replace(microsecond=0).isoformat(" ")
     return f"{text}.{value.microsecond:06}".rstrip("0") if value.microsecond else text
 

@@ -36,7 +36,7 @@ def variance(count: int, total: Any, squares: Any, less: int) -> float | None:
     """
     if count <= less:
         return None
-    return float((squares - _over(total * total, count)) / (count - less))
+    return float((squares - _divide_by_count(total * total, count)) / (count - less))
 
 
 def deviation(count: int, total: Any, squares: Any, less: int) -> float | None:
@@ -45,7 +45,7 @@ def deviation(count: int, total: Any, squares: Any, less: int) -> float | None:
     return None if found is None else math.sqrt(max(found, 0.0)) if found == found else found
 
 
-def _over(number: Any, count: int) -> Any:
+def _divide_by_count(number: Any, count: int) -> Any:
     """Return a quotient: exact of an integer, of a float as a float."""
     return Fraction(number, count) if isinstance(number, int) else number / count
 
@@ -54,12 +54,12 @@ def covariance(count: int, x: Any, y: Any, products: Any, less: int) -> float | 
     """Return the covariance, `less` 1 for a sample; None of too few rows."""
     if count <= less:
         return None
-    return float((products - _over(x * y, count)) / (count - less))
+    return float((products - _divide_by_count(x * y, count)) / (count - less))
 
 
 def deviations(count: int, x: Any, y: Any, products: Any) -> float | None:
     """Return the sum of the products of the deviations of two numbers; None of nothing."""
-    return float(products - _over(x * y, count)) if count else None
+    return float(products - _divide_by_count(x * y, count)) if count else None
 
 
 def ratio(count: int, x: Any) -> float | None:
@@ -280,13 +280,13 @@ def quantile_between(values: Iterable[Any], at: Any) -> Any:
     if not found:
         return None
     return (
-        tuple(_between(found, each) for each in at)
+        tuple(_interpolate_values(found, each) for each in at)
         if isinstance(at, tuple)
-        else (_between(found, at))
+        else (_interpolate_values(found, at))
     )
 
 
-def _between(found: Sequence[Any], at: Any) -> Any:
+def _interpolate_values(found: Sequence[Any], at: Any) -> Any:
     """Return the value at the fraction `at` of sorted values, interpolated between neighbours."""
     exactly = Fraction(at) * (len(found) - 1)
     place = math.floor(exactly)
@@ -296,7 +296,7 @@ def _between(found: Sequence[Any], at: Any) -> Any:
         case int():
             return float(low + (high - low) * part)
         case Decimal():
-            return _scaled(low, high, part)
+            return _interpolate_decimals(low, high, part)
         case datetime(tzinfo=zone) if zone is not None:
             return instant_of_mean(_microsecond(low, high, part), 1)
         case time():
@@ -313,7 +313,7 @@ def _microsecond(low: Any, high: Any, part: Fraction) -> int:
     return first + math.floor((last - first) * part + Fraction(1, 2))
 
 
-def _scaled(low: Decimal, high: Decimal, part: Fraction) -> Decimal:
+def _interpolate_decimals(low: Decimal, high: Decimal, part: Fraction) -> Decimal:
     """Return the decimal at a part of the way between two, cut to as many digits."""
     scale = max(-int(d.as_tuple().exponent) for d in (low, high))
     ends = [int(d.scaleb(scale)) for d in (low, high)]
@@ -332,10 +332,14 @@ def quantile_of(values: Iterable[Any], at: Any, *, descending: bool = False) -> 
     found = sorted(values, reverse=descending)
     if not found:
         return None
-    return tuple(_nth(found, each) for each in at) if isinstance(at, tuple) else _nth(found, at)
+    return (
+        tuple(_value_at_fraction(found, each) for each in at)
+        if isinstance(at, tuple)
+        else _value_at_fraction(found, at)
+    )
 
 
-def _nth(found: Sequence[Any], at: Any) -> Any:
+def _value_at_fraction(found: Sequence[Any], at: Any) -> Any:
     """Return the least of sorted values that a fraction of them does not exceed."""
     place = max(1, math.ceil(Fraction(str(at)) * len(found)))
     return found[min(place, len(found)) - 1]

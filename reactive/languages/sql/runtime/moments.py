@@ -32,9 +32,9 @@ def to_date(value: Any) -> dt.date:
     """
     if not isinstance(value, str):
         return value.date() if isinstance(value, dt.datetime) else value
-    day, rest = _day(value)
+    day, rest = _split_day(value)
     if rest.strip():
-        _clock(value, rest)
+        _read_clock(value, rest)
     return day
 
 
@@ -48,8 +48,8 @@ def to_timestamp(value: Any) -> dt.datetime:
         return value
     if not isinstance(value, str):
         return dt.datetime(value.year, value.month, value.day)
-    day, rest = _day(value)
-    clock = _clock(value, rest) if rest else dt.timedelta()
+    day, rest = _split_day(value)
+    clock = _read_clock(value, rest) if rest else dt.timedelta()
     try:
         return dt.datetime(day.year, day.month, day.day) + clock
     except OverflowError:
@@ -88,7 +88,7 @@ def _in_known_years(text: str) -> str:
     return f"{2000 + int(day[1]) % 400}{text[day.end(1) :]}"
 
 
-def _day(text: str) -> tuple[dt.date, str]:
+def _split_day(text: str) -> tuple[dt.date, str]:
     """Return the day that a text begins with, and what follows it; raise without one."""
     if text.lower() == "epoch":
         return EPOCH.date(), ""
@@ -104,7 +104,7 @@ def _day(text: str) -> tuple[dt.date, str]:
     return dt.date(year, month, day), text[found.end() :]
 
 
-def _clock(text: str, rest: str) -> dt.timedelta:
+def _read_clock(text: str, rest: str) -> dt.timedelta:
     """Return the time since midnight that a text has behind its day; raise without one."""
     begins = re.match(r"T|\s+", rest)
     found = begins and _CLOCK.match(rest, begins.end())

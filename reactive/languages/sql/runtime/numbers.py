@@ -84,8 +84,8 @@ def rounded(value: Any, digits: int = 0) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             return value
-        return float(_at(Decimal(repr(value)), digits))
-    return _at(value, digits)
+        return float(_quantize(Decimal(repr(value)), digits))
+    return _quantize(value, digits)
 
 
 def rounded_by_power(value: float, digits: int = 0) -> float:
@@ -103,14 +103,14 @@ def rounded_by_power(value: float, digits: int = 0) -> float:
     return whole / power if digits >= 0 else whole * power
 
 
-def _at(value: Decimal, digits: int) -> Decimal:
-    made = value.quantize(_unit(digits), rounding=ROUND_HALF_UP, context=EXACT)
+def _quantize(value: Decimal, digits: int) -> Decimal:
+    made = value.quantize(_unit_of_place(digits), rounding=ROUND_HALF_UP, context=EXACT)
     made = made if digits >= 0 else made.quantize(Decimal(1))
     return made or abs(made)
 
 
 @lru_cache(256)
-def _unit(digits: int) -> Decimal:
+def _unit_of_place(digits: int) -> Decimal:
     return Decimal(1).scaleb(-digits)
 
 
@@ -148,15 +148,15 @@ def truncated_by_power(value: float, digits: int) -> float:
 
 def ceiling(value: Any) -> Any:
     """Return the least whole number that is not below, of the number's own type."""
-    return _whole(math.ceil, value)
+    return _round_by(math.ceil, value)
 
 
 def floor(value: Any) -> Any:
     """Return the greatest whole number that is not above, of the number's own type."""
-    return _whole(math.floor, value)
+    return _round_by(math.floor, value)
 
 
-def _whole(function: Any, value: Any) -> Any:
+def _round_by(function: Any, value: Any) -> Any:
     """Return a number rounded by `function`, in its type; -0.0, infinity and NaN are kept."""
     if not math.isfinite(value):
         return value
@@ -215,17 +215,17 @@ def cube_root(value: float) -> float:
 
 def logarithm(value: float) -> float:
     """Return the natural logarithm."""
-    return _logarithm(math.log, value)
+    return _logarithm_or_limit(math.log, value)
 
 
 def logarithm_10(value: float) -> float:
     """Return the common logarithm."""
-    return _logarithm(math.log10, value)
+    return _logarithm_or_limit(math.log10, value)
 
 
 def logarithm_2(value: float) -> float:
     """Return the binary logarithm."""
-    return _logarithm(math.log2, value)
+    return _logarithm_or_limit(math.log2, value)
 
 
 def logarithm_of(base: float, value: float) -> float:
@@ -233,7 +233,7 @@ def logarithm_of(base: float, value: float) -> float:
     return quotient(logarithm_10(value), logarithm_10(base))
 
 
-def _logarithm(function: Any, value: float) -> float:
+def _logarithm_or_limit(function: Any, value: float) -> float:
     """Return a logarithm; -infinity of 0, NaN below."""
     if value > 0:
         return float(function(value))

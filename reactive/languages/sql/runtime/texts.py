@@ -79,7 +79,7 @@ def is_like(text: str, pattern: Like) -> bool:
 
 
 @lru_cache(4096)
-def _glob(pattern: str) -> Wildcards:
+def _compile_glob(pattern: str) -> Wildcards:
     return wildcards_of(_glob_letters(pattern))
 
 
@@ -102,17 +102,17 @@ def _glob_letters(pattern: str) -> Iterator[Letter | None]:
 
 def glob(text: str, pattern: str) -> bool:
     """Match a GLOB pattern: `*` matches any text and `?` any letter."""
-    return _glob(pattern).is_match(text)
+    return _compile_glob(pattern).is_match(text)
 
 
 def has_match(text: str, pattern: str, options: str = "") -> bool:
     """Return True if a regular expression matches a part of a text."""
-    return _expression(pattern, options).search(text)
+    return _compile_expression(pattern, options).search(text)
 
 
 def is_match(text: str, pattern: str, options: str = "") -> bool:
     """Return True if a regular expression matches a whole text."""
-    return _expression(pattern, options).fullmatch(text)
+    return _compile_expression(pattern, options).fullmatch(text)
 
 
 def parts_between_matches(text: str, pattern: str) -> tuple[str, ...]:
@@ -134,24 +134,24 @@ def parts_between_matches(text: str, pattern: str) -> tuple[str, ...]:
 
 def replaced_match(text: str, pattern: str, new: str, options: str = "") -> str:
     """Replace the first match of a regular expression; all matches with the option `g`."""
-    finder, groups = _expression(pattern, options).finder(text), _python_groups(new)
+    finder, groups = _compile_expression(pattern, options).finder(text), _python_groups(new)
     if "g" not in options:
         return finder.sub(groups, text, count=1)
     last = -1
 
-    def made(found: re.Match[str]) -> str:
+    def replace_match(found: re.Match[str]) -> str:
         nonlocal last
         begin, end = found.span()
         is_left = begin == end == last  # RE2 finds nothing where it has just found something
         last = end
         return "" if is_left else found.expand(groups)
 
-    return finder.sub(made, text)
+    return finder.sub(replace_match, text)
 
 
 def extracted_match(text: str, pattern: str, group: int = 0, options: str = "") -> str:
     """Return the first match of a regular expression, or a group of it; empty if there is none."""
-    found = _expression(pattern, options).finder(text).search(text)
+    found = _compile_expression(pattern, options).finder(text).search(text)
     return "" if found is None else found.group(group) or ""
 
 
@@ -184,7 +184,7 @@ def _re2(pattern: str) -> str:
     """
     is_inside = False
 
-    def made(found: re.Match[str]) -> str:
+    def translate_part(found: re.Match[str]) -> str:
         nonlocal is_inside
         text, name, letter = found[0], found[1], found[2]
         if name is not None and is_inside:
@@ -201,11 +201,11 @@ def _re2(pattern: str) -> str:
             is_inside = False
         return r"\Z" if text == "$" and not is_inside else text
 
-    return _OF_RE2.sub(made, pattern)
+    return _OF_RE2.sub(translate_part, pattern)
 
 
 @lru_cache(512)
-def _expression(pattern: str, options: str) -> Expression:
+def _compile_expression(pattern: str, options: str) -> Expression:
     return Expression(re.compile(_re2(pattern), _flags(options)))
 
 
@@ -268,15 +268,15 @@ def padded_right(text: str, length: int, fill: str = " ") -> str:
 
 def filled_left(text: str, length: int, fill: str = " ") -> str:
     """Return a text padded on the left, as in DuckDB: if `fill` is empty but needed, raise."""
-    return _checked(padded_left(text, length, fill), length)
+    return _check_length(padded_left(text, length, fill), length)
 
 
 def filled_right(text: str, length: int, fill: str = " ") -> str:
     """Return a text padded from the right, as DuckDB does."""
-    return _checked(padded_right(text, length, fill), length)
+    return _check_length(padded_right(text, length, fill), length)
 
 
-def _checked(text: str, length: int) -> str:
+def _check_length(text: str, length: int) -> str:
     """Return a padded text; raise if it is shorter than `length`."""
     if len(text) < length:
         raise ValueError("cannot pad a text: there is nothing to fill it with")
@@ -340,7 +340,7 @@ def part_between(text: str, delimiter: str, place: int) -> str:
     return found[place] if 0 <= place < len(found) else ""
 
 
-def parts_between(text: str, delimiter: str) -> tuple[str, ...]:
+def split_text(text: str, delimiter: str) -> tuple[str, ...]:
     """Return the parts of a text between delimiters; its letters if that is empty."""
     return tuple(text.split(delimiter)) if delimiter else tuple(text)
 
@@ -349,7 +349,7 @@ def parts_of(text: str | None, delimiter: str | None) -> tuple[str, ...] | None:
     """Return the parts of a text between delimiters; the whole text if the delimiter is NULL."""
     if text is None or delimiter is None:
         return None if text is None else (text,)
-    return parts_between(text, delimiter)
+    return split_text(text, delimiter)
 
 
 def parts_of_matches(text: str | None, pattern: str | None) -> tuple[str, ...] | None:

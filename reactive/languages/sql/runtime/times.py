@@ -134,21 +134,21 @@ def extracted(unit: str, of: Any) -> Any:
     (2, 0)
     """
     if isinstance(of, dt.timedelta):
-        return _of_interval(unit, of)
+        return _part_of_interval(unit, of)
     made = PARTS.get(unit)
     if made is None:
         raise ValueError(f"there is no part {unit!r} of a time")
     return made(of)
 
 
-def _seconds(of: Any) -> float:
+def _seconds_of_moment(of: Any) -> float:
     return float(of.second + of.microsecond / 1e6)
 
 
 def _epoch(of: Any) -> float:
     """Return the seconds since 1970, or of a time since midnight."""
     if isinstance(of, dt.time):
-        return of.hour * 3600 + of.minute * 60 + _seconds(of)
+        return of.hour * 3600 + of.minute * 60 + _seconds_of_moment(of)
     return (as_timestamp(of) - EPOCH).total_seconds()
 
 
@@ -193,7 +193,7 @@ PARTS: dict[str, Any] = {
 }
 
 
-def _of_interval(unit: str, of: dt.timedelta) -> Any:
+def _part_of_interval(unit: str, of: dt.timedelta) -> Any:
     """Return a part of an interval by its unit; refuse a unit that intervals do not have."""
     months, (days, clock) = months_of(of), clock_of(of)
     sign, passed = (1 if clock >= 0 else -1), abs(clock)

@@ -73,7 +73,7 @@ class Wildcards:
 
     def __init__(self, segments: Sequence[Sequence[Letter]], flags: int = 0) -> None:
         self._first = _segment(segments[0], flags)
-        self._middle = [_searched(each, flags) for each in segments[1:-1] if each]
+        self._middle = [_make_search(each, flags) for each in segments[1:-1] if each]
         self._last = _segment(segments[-1], flags) if len(segments) > 1 else None
         self._least = sum(map(len, segments))
         self.is_match: Matcher = self._special() or self._is_match
@@ -138,7 +138,7 @@ def _segment(letters: Sequence[Letter], flags: int) -> Segment:
     return Segment(0, len(letters), plain, re.compile(expression, flags | re.DOTALL))
 
 
-def _searched(letters: Sequence[Letter], flags: int) -> Segment:
+def _make_search(letters: Sequence[Letter], flags: int) -> Segment:
     """Return a segment that is searched; letters at its ends that match anything are counted."""
     start, end = 0, len(letters)
     while start < end and letters[start] == ANY:

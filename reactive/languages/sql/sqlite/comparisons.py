@@ -69,7 +69,7 @@ def without_collation(value: TypedValue) -> TypedValue:
     return replace(value, type=replace(value.type, collation=None, is_collated=False))
 
 
-def mapped(function: Callable[[Any], Any], kind: SqlType, value: TypedValue) -> TypedValue:
+def map_value(function: Callable[[Any], Any], kind: SqlType, value: TypedValue) -> TypedValue:
     """Return a function of a value, NULL only for NULL; evaluated now for a constant."""
     if isinstance(value.expr, Constant) and not value.nulls:
         return TypedValue(literal(function(value.expr.value)).expr, kind)
@@ -96,22 +96,22 @@ def collation_of(*types: SqlType) -> str | None:
     return next((kind.collation for kind in types if kind.collation is not None), None)
 
 
-def collated(value: TypedValue, collation: str | None) -> TypedValue:
+def apply_collation(value: TypedValue, collation: str | None) -> TypedValue:
     """Return a value as a collation compares it."""
     function = runtime.COLLATIONS.get(collation or "")
     if function is None or is_number(value.type) or value.type.kind in ("null", "bytes"):
         return value
-    return mapped(function, value.type, value)
+    return map_value(function, value.type, value)
 
 
-def converted(value: TypedValue, affinity: str | None) -> TypedValue:
+def apply_affinity(value: TypedValue, affinity: str | None) -> TypedValue:
     """Return a value with the affinity that a comparison applies to it."""
     if value.type.kind in ("null", "bytes"):
         return value
     if affinity in NUMERIC and not is_number(value.type):
-        return mapped(runtime.numeric, replace(value.type, kind="any"), value)
+        return map_value(runtime.numeric, replace(value.type, kind="any"), value)
     if affinity == "TEXT" and value.type.kind != "text":
-        return mapped(runtime.as_text, replace(value.type, kind="any"), value)
+        return map_value(runtime.as_text, replace(value.type, kind="any"), value)
     return value
 
 
@@ -119,7 +119,7 @@ def _written(value: TypedValue) -> TypedValue:
     """Return a date or time of a class of Python as its text."""
     if value.type.kind not in ("date", "time", "timestamp", "timestamptz"):
         return value
-    return mapped(runtime.characters, TEXT, value)
+    return map_value(runtime.characters, TEXT, value)
 
 
 def _affinity_between(left: SqlType, right: SqlType) -> str | None:
@@ -130,7 +130,7 @@ def _affinity_between(left: SqlType, right: SqlType) -> str | None:
     return "NUMERIC" if {mine, theirs} & NUMERIC else None
 
 
-def compared(
+def comparable_sides(
     left: TypedValue, right: TypedValue, *, ordered: bool
 ) -> tuple[TypedValue, TypedValue]:
     """Return both sides as what Python's `==` compares, or `<` if the comparison is `ordered`."""
@@ -138,10 +138,10 @@ def compared(
         left, right = _written(left), _written(right)
     affinity = _affinity_between(left.type, right.type)
     collation = collation_of(left.type, right.type)
-    mine, theirs = (collated(converted(v, affinity), collation) for v in (left, right))
+    mine, theirs = (apply_collation(apply_affinity(v, affinity), collation) for v in (left, right))
     if not ordered or _are_of_one_class(mine.type, theirs.type):
         return mine, theirs
-    return ranked(mine), ranked(theirs)
+    return rank_value(mine), rank_value(theirs)
 
 
 def _are_of_one_class(left: SqlType, right: SqlType) -> bool:
@@ -155,16 +155,16 @@ def has_collation(kind: SqlType) -> bool:
     return kind.collation in runtime.COLLATIONS
 
 
-def ranked_by_collation(value: TypedValue) -> TypedValue:
-    """Return a value as its collation orders it; `unranked` is the inverse."""
+def rank_by_collation(value: TypedValue) -> TypedValue:
+    """Return a value as its collation orders it; `unrank_value` is the inverse."""
     if not has_collation(value.type):
-        return ranked(value)
-    return mapped(runtime.RankBy(str(value.type.collation)), ANY, value)
+        return rank_value(value)
+    return map_value(runtime.RankBy(str(value.type.collation)), ANY, value)
 
 
-def ranked(value: TypedValue) -> TypedValue:
+def rank_value(value: TypedValue) -> TypedValue:
     """Return a value as SQLite orders it: by its class, then within its class."""
-    return value if value.type.kind == "null" else mapped(runtime.rank, ANY, value)
+    return value if value.type.kind == "null" else map_value(runtime.rank, ANY, value)
 
 
 def has_one_class(kind: SqlType) -> bool:
@@ -174,16 +174,16 @@ def has_one_class(kind: SqlType) -> bool:
 
 def sorted_by(value: TypedValue) -> TypedValue:
     """Return the sort key of rows that are ordered by a value."""
-    made = collated(value, value.type.collation)
-    return made if has_one_class(made.type) else ranked(made)
+    made = apply_collation(value, value.type.collation)
+    return made if has_one_class(made.type) else rank_value(made)
 
 
 def grouped_by(value: TypedValue) -> TypedValue:
     """Return a value that is equal for all values of one group."""
-    return collated(value, value.type.collation)
+    return apply_collation(value, value.type.collation)
 
 
-def unranked(value: TypedValue) -> TypedValue:
+def unrank_value(value: TypedValue) -> TypedValue:
     """Return the value whose `rank` this is."""
     return TypedValue(Call(constant(runtime.value_of), (value.expr,)), value.type, value.nulls)
 
@@ -193,16 +193,18 @@ def as_truth(value: TypedValue) -> TypedValue:
     return (
         value
         if is_number(value.type) or value.type.kind == "null"
-        else mapped(runtime.truth, BOOL, value)
+        else map_value(runtime.truth, BOOL, value)
     )
 
 
-def shown(value: TypedValue) -> TypedValue:
+def output_value(value: TypedValue) -> TypedValue:
     """Return a value of a SELECT: a condition is 1 or 0."""
-    return value if value.type.kind != "bool" or is_column(value.expr) else mapped(int, INT, value)
+    return (
+        value if value.type.kind != "bool" or is_column(value.expr) else map_value(int, INT, value)
+    )
 
 
-def together(types: Sequence[SqlType]) -> SqlType:
+def common_column_type(types: Sequence[SqlType]) -> SqlType:
     """Return the type of values of several types, with the affinity of the first.
 
     The values keep their classes.
@@ -328,12 +330,12 @@ BINARY: dict[type[exp.Expr], tuple[Callable[..., Any], SqlType, bool]] = {
 """Function, type of the result, and whether it may give NULL by itself, of each operator."""
 
 
-def is_operator(node: exp.Expr) -> bool:
-    """Return True if `operation` translates a node."""
+def is_sqlite_operator(node: exp.Expr) -> bool:
+    """Return True if `translate_sqlite_operator` translates a node."""
     return type(node) in BINARY or isinstance(node, exp.Neg | exp.BitwiseNot)
 
 
-def operation(node: Any, scope: Scope) -> TypedValue:
+def translate_sqlite_operator(node: Any, scope: Scope) -> TypedValue:
     """Return the value of an operator.
 
     Raises
@@ -350,9 +352,9 @@ def operation(node: Any, scope: Scope) -> TypedValue:
             "write brackets around what belongs together",
         )
     if isinstance(node, exp.Neg):
-        return _negated(node, scope)
+        return _negate_value(node, scope)
     if isinstance(node, exp.BitwiseNot):
-        return mapped(other_bits, INT, scope.value(node.this))
+        return map_value(other_bits, INT, scope.value(node.this))
     function, kind, may_be_null = BINARY[type(node)]
     if isinstance(node, exp.Div | exp.DPipe):
         _ = [node.args.get(each) for each in ("typed", "safe")]  # of the dialect, not of the text
@@ -391,7 +393,7 @@ def literal_of(value: Any, kind: SqlType) -> TypedValue:
     return NULL_VALUE if value is None else TypedValue(literal(value).expr, kind)
 
 
-def _negated(node: Any, scope: Scope) -> TypedValue:
+def _negate_value(node: Any, scope: Scope) -> TypedValue:
     """Return the value of `-x`; a literal below the least integer becomes a float."""
     inner = node.this
     if isinstance(inner, exp.Literal) and not inner.is_string:
@@ -401,4 +403,4 @@ def _negated(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(inner)
     if is_null(value):
         return NULL_VALUE
-    return mapped(negative, FLOAT if not is_number(value.type) else value.type, value)
+    return map_value(negative, FLOAT if not is_number(value.type) else value.type, value)

@@ -35,13 +35,13 @@ class _Part:
         self.sign = next((each for each in reversed(flags) if each in "+ "), "")
         self.counts_letters = "!" in flags
 
-    def filled(self, text: str) -> str:
+    def pad(self, text: str) -> str:
         """Return a text in the width of the part, which is of bytes unless `!` says of letters."""
         size = len(text) if self.counts_letters else len(text.encode())
         space = " " * (self.width - size)
         return text + space if self.is_left else space + text
 
-    def shortened(self, text: str) -> str:
+    def truncate(self, text: str) -> str:
         """Return the beginning of a text by the precision."""
         if self.precision < 0:
             return text
@@ -58,40 +58,40 @@ def formatted(pattern: Any, *values: Any) -> str | None:
     """
     if pattern is None:
         return None
-    text, given, made, at = _text(pattern), iter(values), list[str](), 0
+    text, given, made, at = _text_before_nul(pattern), iter(values), list[str](), 0
     while True:
         start = text.find("%", at)
         if start < 0:
-            return _joined([*made, *([text[at:]] if text[at:] else [])])
+            return _text_of_parts([*made, *([text[at:]] if text[at:] else [])])
         made += [text[at:start]] if start > at else []
         found = _PART.match(text, start + 1)
         if found is None:
-            return _joined([*made, *(["%"] if start + 1 == len(text) else [])])
+            return _text_of_parts([*made, *(["%"] if start + 1 == len(text) else [])])
         at = found.end()
-        width = _number(found[2], given)
-        precision = -1 if found[3] is None else abs(_number(found[3], given))
+        width = _read_width(found[2], given)
+        precision = -1 if found[3] is None else abs(_read_width(found[3], given))
         write = _WRITERS.get(found[4])
         if write is None:
-            return _joined(made)
+            return _text_of_parts(made)
         made.append(write(_Part(found[1], width, precision, found[4]), given))
 
 
-def _joined(parts: list[str]) -> str | None:
+def _text_of_parts(parts: list[str]) -> str | None:
     """Return the text of some parts; None where the pattern has none."""
     return "".join(parts) if parts else None
 
 
-def _number(said: str | None, given: Iterator[Any]) -> int:
+def _read_width(said: str | None, given: Iterator[Any]) -> int:
     """Return a width or a precision: `*` takes the next value, None is 0."""
     return short_integer(next(given, None) or 0) if said == "*" else int(said or 0)
 
 
-def _text(value: Any) -> str:
+def _text_before_nul(value: Any) -> str:
     """Return a value as a text up to its first NUL; empty for None."""
     return "" if value is None else characters(value).partition("\0")[0]
 
 
-def _whole(part: _Part, given: Iterator[Any]) -> str:
+def _write_integer(part: _Part, given: Iterator[Any]) -> str:
     """Return the next value as an integer in the form of a part; 0 without one."""
     value = integer(next(given, None) or 0)
     sign = ""
@@ -109,7 +109,7 @@ def _whole(part: _Part, given: Iterator[Any]) -> str:
         digits = _thousands(digits)
     if "#" in part.flags and value:
         digits = {"x": "0x", "X": "0X", "o": "0", "p": "0x"}.get(part.letter, "") + digits
-    return part.filled(sign + digits)
+    return part.pad(sign + digits)
 
 
 def _thousands(digits: str) -> str:
@@ -119,18 +119,20 @@ def _thousands(digits: str) -> str:
     return ",".join([digits[:first], *groups])
 
 
-def _real(part: _Part, given: Iterator[Any]) -> str:
+def _write_real(part: _Part, given: Iterator[Any]) -> str:
     """Return the next value as a float in the form of a part; 0.0 without one."""
     argument = next(given, None)
     value = 0.0 if argument is None else real(argument)
     sign = "-" if value < 0 else part.sign
     if math.isinf(value):
-        return part.filled(f"{sign}Inf")
+        return part.pad(f"{sign}Inf")
     precision = 6 if part.precision < 0 else part.precision
     kind = part.letter.lower()
     if kind == "g" and precision > 0:
         precision -= 1
-    digits, exponent = _digits(abs(value), precision, kind, 26 if "!" in part.flags else 16)
+    digits, exponent = _round_to_digits(
+        abs(value), precision, kind, 26 if "!" in part.flags else 16
+    )
     strips = "!" in part.flags
     if kind == "g":
         strips = "#" not in part.flags
@@ -156,10 +158,10 @@ def _real(part: _Part, given: Iterator[Any]) -> str:
         made += f"{mark}{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
     if "0" in part.flags and not part.is_left:
         made = made.rjust(part.width - len(sign), "0")
-    return part.filled(sign + made)
+    return part.pad(sign + made)
 
 
-def _digits(value: float, precision: int, kind: str, most: int) -> tuple[str, int]:
+def _round_to_digits(value: float, precision: int, kind: str, most: int) -> tuple[str, int]:
     """Return the first digits of a number that is rounded at its precision, and its exponent."""
     with localcontext(_EXACT):
         exact = Decimal(value)
@@ -176,35 +178,35 @@ def _digits(value: float, precision: int, kind: str, most: int) -> tuple[str, in
         return "".join(map(str, exact.as_tuple().digits))[:most], exponent
 
 
-def _words(part: _Part, given: Iterator[Any]) -> str:
-    return part.filled(part.shortened(_text(next(given, None))))
+def _write_text(part: _Part, given: Iterator[Any]) -> str:
+    return part.pad(part.truncate(_text_before_nul(next(given, None))))
 
 
-def _letter(part: _Part, given: Iterator[Any]) -> str:
+def _write_letter(part: _Part, given: Iterator[Any]) -> str:
     """Return the first letter of the next value, `precision` times and padded (`%c`)."""
-    letter, count = _text(next(given, None))[:1] or "\0", max(part.precision, 1)
+    letter, count = _text_before_nul(next(given, None))[:1] or "\0", max(part.precision, 1)
     space = part.width - count
     text = letter * count
     return text + " " * space if part.is_left else " " * space + text
 
 
-def _escaped(part: _Part, given: Iterator[Any]) -> str:
+def _write_quoted(part: _Part, given: Iterator[Any]) -> str:
     """Return the next value with its quotes doubled (`%q`, `%Q`, `%w`); `%Q` puts it in quotes."""
     value = next(given, None)
     if value is None:
-        return part.filled(part.shortened("NULL" if part.letter == "Q" else "(NULL)"))
+        return part.pad(part.truncate("NULL" if part.letter == "Q" else "(NULL)"))
     quote = '"' if part.letter == "w" else "'"
-    text = part.shortened(_text(value)).replace(quote, quote * 2)
-    return part.filled(f"'{text}'" if part.letter == "Q" else text)
+    text = part.truncate(_text_before_nul(value)).replace(quote, quote * 2)
+    return part.pad(f"'{text}'" if part.letter == "Q" else text)
 
 
 _WRITERS: dict[str, Callable[[_Part, Iterator[Any]], str]] = {
-    **dict.fromkeys("diuxXop", _whole),
-    **dict.fromkeys("feEgG", _real),
-    **dict.fromkeys("sz", _words),
-    **dict.fromkeys("qQw", _escaped),
-    "c": _letter,
+    **dict.fromkeys("diuxXop", _write_integer),
+    **dict.fromkeys("feEgG", _write_real),
+    **dict.fromkeys("sz", _write_text),
+    **dict.fromkeys("qQw", _write_quoted),
+    "c": _write_letter,
     "n": lambda part, given: "",
-    "%": lambda part, given: part.filled("%"),
+    "%": lambda part, given: part.pad("%"),
 }
 """The functions that write a part, by its letter."""

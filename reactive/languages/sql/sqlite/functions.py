@@ -18,7 +18,13 @@ from reactive.languages.sql.functions.arrays import Maker, arguments, function_n
 from reactive.languages.sql.sqlite import formats, json, times
 from reactive.languages.sql.sqlite import values as runtime
 from reactive.languages.sql.sqlite import values as strings
-from reactive.languages.sql.sqlite.comparisons import bare, collated, collation_of, mapped, of_two
+from reactive.languages.sql.sqlite.comparisons import (
+    apply_collation,
+    bare,
+    collation_of,
+    map_value,
+    of_two,
+)
 from reactive.languages.sql.sqlite.json import Edit, patched, removed
 from reactive.languages.sql.sqlite.times import OF_THE_CLOCK
 from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
@@ -47,7 +53,7 @@ OF_AFFINITIES = {"TEXT": "text", "INTEGER": "int", "REAL": "float", "NUMERIC": "
 """The kinds of the result of a CAST, by affinity."""
 
 
-def cast(node: Any, scope: Scope) -> TypedValue:
+def cast_to_affinity(node: Any, scope: Scope) -> TypedValue:
     """Translate CAST, of whose type only the affinity counts."""
     value, declared = scope.value(node.this), node.args["to"]
     if isinstance(node, exp.TryCast):
@@ -59,7 +65,7 @@ def cast(node: Any, scope: Scope) -> TypedValue:
     )
     if is_null(value):
         return replace(value, type=made)
-    return mapped(runtime.CASTS[affinity], made, value)
+    return map_value(runtime.CASTS[affinity], made, value)
 
 
 def declared_name(declared: Any) -> str:
@@ -94,7 +100,7 @@ def collation_named(node: Any, scope: Scope) -> str:
     return name
 
 
-def of(
+def define_of_values(
     function: Callable[..., Any],
     kind: SqlType,
     least: int,
@@ -105,7 +111,7 @@ def of(
     """Make a function of `least` to `most` values; it `may` give NULL by itself."""
 
     def translate(node: Any, scope: Scope) -> TypedValue:
-        values = given(node, scope, least, least if most is None else most)
+        values = count_arguments(node, scope, least, least if most is None else most)
         if any(map(is_null, values)):
             return NULL_VALUE
         return of_two(function, kind, *values, may_be_null=may)
@@ -113,7 +119,7 @@ def of(
     return translate
 
 
-def given(node: Any, scope: Scope, least: int, most: int) -> list[TypedValue]:
+def count_arguments(node: Any, scope: Scope, least: int, most: int) -> list[TypedValue]:
     """Return the arguments of a call.
 
     Raises
@@ -165,7 +171,7 @@ def _sign(value: float) -> int:
     return (value > 0) - (value < 0)
 
 
-def _whole(function: Callable[[float], int]) -> Callable[..., Any]:
+def _make_rounding(function: Callable[[float], int]) -> Callable[..., Any]:
     """Return a function that rounds floats to whole floats; integers and infinity stay."""
 
     def made(value: Any) -> Any:
@@ -176,12 +182,12 @@ def _whole(function: Callable[[float], int]) -> Callable[..., Any]:
 
 def rounded(value: Any, digits: Any = 0) -> float:
     """Round halves away from zero (ROUND)."""
-    of, places = runtime.real(value), min(max(runtime.short_integer(digits), 0), 30)
-    if not -4503599627370496.0 <= of <= 4503599627370496.0:
-        return of
+    number, places = runtime.real(value), min(max(runtime.short_integer(digits), 0), 30)
+    if not -4503599627370496.0 <= number <= 4503599627370496.0:
+        return number
     if not places:
-        return float(int(of + (0.5 if of >= 0 else -0.5)))
-    return _at_place(of, places)
+        return float(int(number + (0.5 if number >= 0 else -0.5)))
+    return _at_place(number, places)
 
 
 def _at_place(value: float, places: int) -> float:
@@ -208,13 +214,13 @@ def _power(base: float, exponent: float) -> float:
 
 
 def _math(function: Callable[..., Any], count: int = 1, most: int | None = None) -> Maker:
-    return of(_OfNumbers(function), FLOAT, count, most, may=True)
+    return define_of_values(_OfNumbers(function), FLOAT, count, most, may=True)
 
 
 # Choices.
 
 
-def _extreme(function: Callable[..., Any]) -> Maker:
+def _define_choice(function: Callable[..., Any]) -> Maker:
     """Make MAX or MIN of several values, by the first collation among them."""
 
     def translate(node: Any, scope: Scope) -> TypedValue:
@@ -258,11 +264,11 @@ def _different(value: Any, other: Any, mine: Any, theirs: Any) -> Any:
 
 def _null_if(node: Any, scope: Scope) -> TypedValue:
     """Translate NULLIF, which knows no affinity."""
-    value, other = given(node, scope, 2, 2)
+    value, other = count_arguments(node, scope, 2, 2)
     if is_null(value) or is_null(other):
         return bare(value)
     collation = collation_of(value.type, other.type)
-    sides = [as_optional(collated(each, collation)) for each in (value, other)]
+    sides = [as_optional(apply_collation(each, collation)) for each in (value, other)]
     made = Call(constant(_different), (as_optional(value), as_optional(other), *sides))
     return itself(made, bare(value).type)
 
@@ -271,27 +277,27 @@ def _of_null(function: Callable[..., Any], kind: SqlType = TEXT) -> Maker:
     """Return the maker of a function of one argument, also of NULL, that never gives NULL."""
 
     def translate(node: Any, scope: Scope) -> TypedValue:
-        values = given(node, scope, 1, 1)
+        values = count_arguments(node, scope, 1, 1)
         return TypedValue(Call(constant(function), tuple(map(as_optional, values))), kind)
 
     return translate
 
 
-def _letters(node: Any, scope: Scope) -> TypedValue:
-    values = given(node, scope, 0, 127)
+def _translate_char(node: Any, scope: Scope) -> TypedValue:
+    values = count_arguments(node, scope, 0, 127)
     return TypedValue(Call(constant(strings.letters), tuple(map(as_optional, values))), TEXT)
 
 
 def _format(node: Any, scope: Scope) -> TypedValue:
-    values = given(node, scope, 1, 127)
+    values = count_arguments(node, scope, 1, 127)
     return itself(Call(constant(formats.formatted), tuple(map(as_optional, values))), TEXT)
 
 
-def _same(least: int) -> Maker:
+def _define_identity(least: int) -> Maker:
     """Return the maker of a function that gives its first argument: `+x`, LIKELY."""
 
     def translate(node: Any, scope: Scope) -> TypedValue:
-        value = given(node, scope, least, least)[0]
+        value = count_arguments(node, scope, least, least)[0]
         if str(node.this) != "+":
             return value
         return replace(value, type=replace(value.type, affinity=None))
@@ -299,7 +305,7 @@ def _same(least: int) -> Maker:
     return translate
 
 
-def _swapped(function: Callable[..., bool]) -> Callable[..., bool]:
+def _swap_arguments(function: Callable[..., bool]) -> Callable[..., bool]:
     """Return a matching function that takes the pattern before the value."""
 
     def made(pattern: Any, value: Any, *escape: Any) -> bool:
@@ -318,9 +324,9 @@ def zero_bytes(count: Any) -> bytes:
 
 def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Maker:
     """Make a function of a time value and modifiers, none of which may read the clock."""
-    made = of(function, kind, least, 127, may=True)
+    made = define_of_values(function, kind, least, 127, may=True)
 
-    def checked(node: Any, scope: Scope) -> TypedValue:
+    def translate(node: Any, scope: Scope) -> TypedValue:
         nodes = arguments(node)
         said = [n for n in nodes if isinstance(n, exp.Literal) and n.is_string]
         clock = next((n for n in said if n.name.lower() in OF_THE_CLOCK), None)
@@ -333,7 +339,7 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
             )
         return made(node, scope)
 
-    return checked
+    return translate
 
 
 # JSON.
@@ -343,7 +349,7 @@ def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int)
     """Return the maker of a function that is also called with NULL, and may give NULL."""
 
     def translate(node: Any, scope: Scope) -> TypedValue:
-        values = given(node, scope, least, most)
+        values = count_arguments(node, scope, least, most)
         return itself(Call(constant(function), tuple(map(as_optional, values))), kind)
 
     return translate
@@ -358,20 +364,20 @@ def _made_json(
     """
 
     def translate(node: Any, scope: Scope) -> TypedValue:
-        values = given(node, scope, least, most)
+        values = count_arguments(node, scope, least, most)
         if pairs and (len(values) - first) % 2:
             raise scope.error(node, f"{function_name(node)}() of sqlite takes pairs of {pairs}")
         for each in arguments(node)[first:]:
             _refuse_hidden_json(each, scope)
         parts = [as_optional(value) for value in values]
-        parts = [*parts[:first], *(transform(part, _told) for part in parts[first:])]
+        parts = [*parts[:first], *(transform(part, _mark_json) for part in parts[first:])]
         call = Call(constant(function), tuple(parts))
         return TypedValue(call, TEXT) if first == 0 else itself(call, ANY)
 
     return translate
 
 
-def _told(expr: Expr) -> Expr:
+def _mark_json(expr: Expr) -> Expr:
     """Mark the result of a call as JSON wherever SQLite treats it as JSON."""
     if not isinstance(expr, Call) or not isinstance(expr.function, Constant):
         return expr
@@ -405,25 +411,25 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Case: texts.case,
     exp.If: texts.conditional,
     exp.Coalesce: texts.coalesce_values,
-    exp.Greatest: _extreme(runtime.greatest),
-    exp.Least: _extreme(runtime.least),
+    exp.Greatest: _define_choice(runtime.greatest),
+    exp.Least: _define_choice(runtime.least),
     exp.Collate: _collate,
-    exp.Glob: of(strings.glob, BOOL, 2),
-    "+": _same(1),
-    "likely": _same(1),
-    "unlikely": _same(1),
-    "likelihood": _same(2),
+    exp.Glob: define_of_values(strings.glob, BOOL, 2),
+    "+": _define_identity(1),
+    "likely": _define_identity(1),
+    "unlikely": _define_identity(1),
+    "likelihood": _define_identity(2),
     "nullif": _null_if,
     "typeof": _of_null(runtime.type_name),
     "quote": _of_null(strings.quoted),
     "hex": _of_null(strings.digits),
-    "abs": of(absolute, FLOAT, 1),
-    "round": of(rounded, FLOAT, 1, 2),
-    "sign": of(_OfNumbers(_sign), INT, 1, may=True),
-    "ceil": _math(_whole(math.ceil)),
-    "ceiling": _math(_whole(math.ceil)),
-    "floor": _math(_whole(math.floor)),
-    "trunc": _math(_whole(math.trunc)),
+    "abs": define_of_values(absolute, FLOAT, 1),
+    "round": define_of_values(rounded, FLOAT, 1, 2),
+    "sign": define_of_values(_OfNumbers(_sign), INT, 1, may=True),
+    "ceil": _math(_make_rounding(math.ceil)),
+    "ceiling": _math(_make_rounding(math.ceil)),
+    "floor": _math(_make_rounding(math.floor)),
+    "trunc": _math(_make_rounding(math.trunc)),
     "sqrt": _math(math.sqrt),
     "exp": _math(math.exp),
     "ln": _math(math.log),
@@ -433,7 +439,9 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "pow": _math(_power, 2),
     "power": _math(_power, 2),
     "mod": _math(math.fmod, 2),
-    "pi": lambda node, scope: literal(math.pi) if not given(node, scope, 0, 0) else NULL_VALUE,
+    "pi": lambda node, scope: (
+        literal(math.pi) if not count_arguments(node, scope, 0, 0) else NULL_VALUE
+    ),
     "degrees": _math(math.degrees),
     "radians": _math(math.radians),
     **{
@@ -468,19 +476,19 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     },
     "json_remove": _of_json(removed, TEXT, 1, 127),
     "json_patch": _of_json(patched, TEXT, 2, 2),
-    "upper": of(strings.upper, TEXT, 1),
-    "lower": of(strings.lower, TEXT, 1),
-    "length": of(strings.length, INT, 1),
-    "substr": of(strings.part, ANY, 2, 3, may=True),
-    "substring": of(strings.part, ANY, 2, 3, may=True),
-    "instr": of(strings.place, INT, 2),
-    "trim": of(strings.trimmed, TEXT, 1, 2),
-    "ltrim": of(strings.trimmed_left, TEXT, 1, 2),
-    "rtrim": of(strings.trimmed_right, TEXT, 1, 2),
-    "replace": of(strings.replaced, ANY, 3),
-    "unicode": of(strings.code, INT, 1, may=True),
-    "char": _letters,
-    "zeroblob": of(zero_bytes, SqlType("bytes"), 1),
-    "like": of(_swapped(strings.like), BOOL, 2, 3),
-    "glob": of(_swapped(strings.glob), BOOL, 2),
+    "upper": define_of_values(strings.upper, TEXT, 1),
+    "lower": define_of_values(strings.lower, TEXT, 1),
+    "length": define_of_values(strings.length, INT, 1),
+    "substr": define_of_values(strings.part, ANY, 2, 3, may=True),
+    "substring": define_of_values(strings.part, ANY, 2, 3, may=True),
+    "instr": define_of_values(strings.place, INT, 2),
+    "trim": define_of_values(strings.trimmed, TEXT, 1, 2),
+    "ltrim": define_of_values(strings.trimmed_left, TEXT, 1, 2),
+    "rtrim": define_of_values(strings.trimmed_right, TEXT, 1, 2),
+    "replace": define_of_values(strings.replaced, ANY, 3),
+    "unicode": define_of_values(strings.code, INT, 1, may=True),
+    "char": _translate_char,
+    "zeroblob": define_of_values(zero_bytes, SqlType("bytes"), 1),
+    "like": define_of_values(_swap_arguments(strings.like), BOOL, 2, 3),
+    "glob": define_of_values(_swap_arguments(strings.glob), BOOL, 2),
 }

@@ -36,18 +36,18 @@ WORDS = frozenset(
 """Words that a declared type ends before."""
 
 
-def _plus(parser: Any) -> exp.Expr:
+def _parse_unary_plus(parser: Any) -> exp.Expr:
     """Parse `+x`: the value of x, without its affinity."""
     return exp.Anonymous(this="+", expressions=[parser._parse_unary()])
 
 
-def _arrow(sign: str) -> Any:
+def _make_arrow_reader(sign: str) -> Any:
     """Return the reader of an operator of JSON, a call of two arguments."""
 
-    def made(parser: Any, this: exp.Expr, path: exp.Expr) -> exp.Expr:
+    def read(parser: Any, this: exp.Expr, path: exp.Expr) -> exp.Expr:
         return exp.Anonymous(this=sign, expressions=[this, path])
 
-    return made
+    return read
 
 
 class SQLiteGrammar(SQLite):
@@ -61,10 +61,10 @@ class SQLiteGrammar(SQLite):
         FUNCTION_PARSERS = {
             name: made for name, made in SQLite.Parser.FUNCTION_PARSERS.items() if name in PARSED
         }
-        UNARY_PARSERS = {**SQLite.Parser.UNARY_PARSERS, PLUS: _plus}
+        UNARY_PARSERS = {**SQLite.Parser.UNARY_PARSERS, PLUS: _parse_unary_plus}
         COLUMN_OPERATORS = {
             **SQLite.Parser.COLUMN_OPERATORS,
-            **{token: _arrow(sign) for token, sign in ARROWS.items()},
+            **{token: _make_arrow_reader(sign) for token, sign in ARROWS.items()},
         }
         LAMBDAS = {
             token: made for token, made in SQLite.Parser.LAMBDAS.items() if token not in ARROWS

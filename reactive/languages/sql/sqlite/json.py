@@ -99,12 +99,12 @@ class Node:
             case "real":
                 return float(self.spelled)
             case "text":
-                return _ESCAPED.sub(_letter, self.spelled[1:-1]).partition("\0")[0]
+                return _ESCAPED.sub(_unescape_letter, self.spelled[1:-1]).partition("\0")[0]
             case _:
                 return str(self)
 
 
-def _letter(found: re.Match[str]) -> str:
+def _unescape_letter(found: re.Match[str]) -> str:
     """Return the letter of an escape; half of a surrogate pair becomes U+FFFD."""
     high, low, code, letter = found.groups()
     if high:
@@ -121,7 +121,7 @@ class _JsonReader:
     def __init__(self, text: str) -> None:
         self._text, self._place = text, 0
 
-    def whole(self) -> Node:
+    def parse(self) -> Node:
         """Return the node of the whole text; refuse letters behind it."""
         made = self._node(self._next(), 0)
         if self._text[self._place :].strip(" \t\n\r"):
@@ -166,14 +166,14 @@ class _JsonReader:
             token = self._next()
 
 
-def read(value: Any) -> Node:
+def parse_json(value: Any) -> Node:
     """Return the value that a text spells.
 
     Raises
     ------
     ValueError: the text is not JSON.
     """
-    return _JsonReader(characters(value).partition("\0")[0]).whole()
+    return _JsonReader(characters(value).partition("\0")[0]).parse()
 
 
 def at(node: Node, path: Any) -> Node | None:
@@ -265,7 +265,7 @@ def json(value: Any) -> str | None:
     >>> json('{"a": [1.0e2, "\\\\u00e9"] }'), json(12)
     ('{"a":[1.0e2,"\\\\u00e9"]}', '12')
     """
-    return None if value is None else str(read(value))
+    return None if value is None else str(parse_json(value))
 
 
 def valid(value: Any) -> int:
@@ -273,7 +273,7 @@ def valid(value: Any) -> int:
     if value is None:
         return 0
     try:
-        read(value)
+        parse_json(value)
     except ValueError as error:
         if str(error) != "malformed JSON":
             raise
@@ -283,13 +283,13 @@ def valid(value: Any) -> int:
 
 def type_at(value: Any, path: Any = "$") -> str | None:
     """Return the kind of the part at a path (JSON_TYPE); None if there is none."""
-    found = None if value is None else at(read(value), path)
+    found = None if value is None else at(parse_json(value), path)
     return None if found is None else found.kind
 
 
 def length_at(value: Any, path: Any = "$") -> int | None:
     """Return JSON_ARRAY_LENGTH: 0 for a value that is not an array, None for no value."""
-    found = None if value is None else at(read(value), path)
+    found = None if value is None else at(parse_json(value), path)
     if found is None:
         return None
     return len(found.parts) if found.kind == "array" else 0
@@ -303,18 +303,18 @@ def extracted(value: Any, *paths: Any) -> Any:
     """
     if value is None:
         return None
-    node = read(value)
+    node = parse_json(value)
     found = [at(node, path) for path in paths]
     if len(paths) > 1:
         return f"[{','.join('null' if each is None else str(each) for each in found)}]"
     return None if found[0] is None else found[0].value()
 
 
-def _arrow(value: Any, path: Any) -> Node | None:
+def _follow_arrow(value: Any, path: Any) -> Node | None:
     """Return the part at a path, a label or an index; None if absent, or an argument is NULL."""
     if value is None:
         return None
-    node = read(value)
+    node = parse_json(value)
     if path is None:
         return None
     text = characters(path)
@@ -328,13 +328,13 @@ def _arrow(value: Any, path: Any) -> Node | None:
 
 def part(value: Any, path: Any) -> str | None:
     """Return the operator `->`: the part as JSON, by path, label or index; None if absent."""
-    found = _arrow(value, path)
+    found = _follow_arrow(value, path)
     return None if found is None else str(found)
 
 
 def value_at(value: Any, path: Any) -> Any:
     """Return the operator `->>`: the part as a value."""
-    found = _arrow(value, path)
+    found = _follow_arrow(value, path)
     return None if found is None else found.value()
 
 
@@ -386,16 +386,16 @@ class Edit:
         """Return the result, which is known to be JSON unless it is one of the values."""
         if value is None:
             return None
-        root = read(value)
+        root = parse_json(value)
         for path, new in zip(given[::2], given[1::2], strict=True):
-            found, is_new = _located(root, path, adds=self.kind != "replace")
+            found, is_new = _find_or_add(root, path, adds=self.kind != "replace")
             if found is None or (self.kind == "insert" and not is_new):
                 continue
             found.kind, found.new = REPLACED, new
         return root.new if root.kind == REPLACED else Json(root)
 
 
-def _located(node: Node, path: Any, *, adds: bool) -> tuple[Node | None, bool]:
+def _find_or_add(node: Node, path: Any, *, adds: bool) -> tuple[Node | None, bool]:
     """Return the part at a path (None if there is none), and True if it was added."""
     if path is None:
         return None, False
@@ -465,7 +465,7 @@ def removed(value: Any, *paths: Any) -> Any:
     """
     if value is None:
         return None
-    root = read(value)
+    root = parse_json(value)
     for path in paths:
         if path is None:
             return None
@@ -477,13 +477,13 @@ def removed(value: Any, *paths: Any) -> Any:
 
 def patched(value: Any, patch: Any) -> Any:
     """Return JSON_PATCH: the merge of RFC 7396, where null removes; NULL if an argument is NULL."""
-    root = None if value is None else read(value)
+    root = None if value is None else parse_json(value)
     if root is None or patch is None:
         return None
-    return str(_merged(root, read(patch)))
+    return str(_merge_patch(root, parse_json(patch)))
 
 
-def _merged(target: Node, patch: Node) -> Node:
+def _merge_patch(target: Node, patch: Node) -> Node:
     """Return `target` after a patch (JSON_PATCH); an object is changed in place."""
     if patch.kind != "object":
         return patch
@@ -496,7 +496,7 @@ def _merged(target: Node, patch: Node) -> Node:
         if place is None:
             more += [(label, _without_nulls(part))] if part.kind != "null" else []
         elif place not in changed:
-            made = None if part.kind == "null" else _merged(target.parts[place], part)
+            made = None if part.kind == "null" else _merge_patch(target.parts[place], part)
             if made is not target.parts[place]:
                 changed[place] = made
     parts = [changed.get(place, part) for place, part in enumerate(target.parts)]

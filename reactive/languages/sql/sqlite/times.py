@@ -371,14 +371,14 @@ def strftime(pattern: Any, value: Any, *modifiers: Any) -> str | None:
         if letter != "%":
             parts.append(letter)
             continue
-        part = _part(next(letters, ""), made)
+        part = _write_time_part(next(letters, ""), made)
         if part is None:
             return None
         parts.append(part)
     return "".join(parts)
 
 
-def _part(letter: str, made: Instant) -> str | None:
+def _write_time_part(letter: str, made: Instant) -> str | None:
     """Return what a letter of STRFTIME stands for; None for an unknown letter."""
     match letter:
         case "d":

@@ -67,14 +67,14 @@ def characters(value: Any) -> str:
         case bool():
             return str(int(value))
         case float():
-            return _float_text(value)
+            return _real_to_text(value)
         case bytes():
             return value.decode(errors="replace")
         case _:
             return str(value)
 
 
-def _float_text(value: float) -> str:
+def _real_to_text(value: float) -> str:
     """Return the text of a float in 15 digits, always with a point unless it is infinite."""
     if math.isinf(value):
         return "Inf" if value > 0 else "-Inf"
@@ -488,7 +488,7 @@ def like(value: Any, pattern: Any, escape: Any = "") -> bool:
 
 
 @lru_cache(4096)
-def _glob(pattern: str) -> Wildcards | None:
+def _read_glob(pattern: str) -> Wildcards | None:
     """Compile a pattern of GLOB; None if nothing matches it."""
     made, at = list[Letter | None](), 0
     while at < len(pattern):
@@ -502,12 +502,12 @@ def _glob(pattern: str) -> Wildcards | None:
         end = pattern.find("]", start + 1)
         if end < 0:
             return None
-        made.append((_set(pattern[start:end], inverted=inverted), None))
+        made.append((_bracket_expression(pattern[start:end], inverted=inverted), None))
         at = end + 1
     return wildcards_of(made)
 
 
-def _set(inside: str, *, inverted: bool) -> str:
+def _bracket_expression(inside: str, *, inverted: bool) -> str:
     """Return the letters between brackets, with ranges, as an expression."""
     parts, at = list[str](), 0
     while at < len(inside):
@@ -529,5 +529,5 @@ def glob(value: Any, pattern: Any) -> bool:
     >>> glob("abc", "a[b-d]?"), glob("a]c", "a[]]c"), glob("x", "[x")
     (True, True, False)
     """
-    found = _glob(characters(pattern))
+    found = _read_glob(characters(pattern))
     return found is not None and found.is_match(characters(value))
