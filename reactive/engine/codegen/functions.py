@@ -352,6 +352,41 @@ def build(name: str, text: str, values: BoundValues) -> Callable[..., Any]:
     return made
 
 
+def build_at_first_call(make: Callable[[], Callable[..., Any]]) -> FunctionType:
+    """Return a function that is written and compiled when it is called first.
+
+    It is for loops over batches, since no commit of a row may wait for code.
+
+    >>> text = "def double(x):\\n    return 2 * x\\n"
+    >>> double = build_at_first_call(lambda: build("double", text, BoundValues()))
+    >>> double(4), double(5)
+    (8, 10)
+    """
+    made = FunctionType(_UNWRITTEN, {}, "unwritten")
+    known = weakref.ref(made)  # a cycle would keep closed views until a collection
+
+    def become() -> Callable[..., Any]:
+        of = known()
+        assert of is not None
+        written: Any = make()
+        of.__globals__.update(written.__globals__)
+        vars(of)["written"] = written  # this keeps its text in `linecache`
+        of.__globals__.pop("become", None)
+        of.__code__ = written.__code__
+        return of
+
+    made.__globals__["become"] = become
+    return made
+
+
+def _first_call(*arguments: Any) -> Any:
+    """Write the function that is called, and call it again; the globals are those of it."""
+    return become()(*arguments)  # type: ignore[name-defined] # noqa: F821
+
+
+_UNWRITTEN = _first_call.__code__.replace(co_filename=f"{GENERATED}first call>")
+
+
 class _FileOf(weakref.ref["FunctionType"]):
     """A reference to a generated function, with the file of its text.
 
@@ -399,11 +434,13 @@ def _in_file(code: CodeType, file: str) -> CodeType:
 
 
 def generated_source(made: Callable[..., Any]) -> str:
-    r"""Return the source text of a function that `build` made.
+    r"""Return the source text of a function that `build` made; one that is unwritten is written.
 
     >>> generated_source(build("one", "def one():\n    return 1\n", BoundValues()))
     'def one():\n    return 1\n'
     """
+    if made.__code__ is _UNWRITTEN:
+        made.__globals__["become"]()
     return "".join(linecache.getlines(made.__code__.co_filename))
 
 

@@ -17,7 +17,13 @@ from optimizer.traverse import read_functions
 from reactive.engine.codegen import loop_expressions
 from reactive.engine.codegen import probe_order as order_of_probes
 from reactive.engine.codegen.emitter import RowPipeline, row_names
-from reactive.engine.codegen.functions import Made, Recall, generated_source, make_without_reuse
+from reactive.engine.codegen.functions import (
+    Made,
+    Recall,
+    build_at_first_call,
+    generated_source,
+    make_without_reuse,
+)
 from reactive.engine.codegen.nest import CountSink, KeySink, ListSink, LoopSink
 from reactive.engine.collections.index import Key
 from reactive.engine.collections.zset import Pair, Row
@@ -238,9 +244,12 @@ def make_grouped_operator(
         plain = plain_aggregate(node)
         held = loops if recall is make_without_reuse and not plain.keeps_negative else {}
         key = (signature(node), *_doing(below))
-        loop = _share_loop(held, (Grouping, key), lambda: made(plain, Grouping))
+        has_one = not count_nested(below.chain) and GroupingOfOne.fits(plain.accumulators)
+        of_batch = partial(made, plain, Grouping)
+        make_batch = partial(build_at_first_call, of_batch) if has_one else of_batch
+        loop = _share_loop(held, (Grouping, key), make_batch)
         one = None
-        if not count_nested(below.chain) and GroupingOfOne.fits(plain.accumulators):
+        if has_one:
             one = _share_loop(held, (GroupingOfOne, key), lambda: made(plain, GroupingOfOne))
         sink_of = partial(grouping_sink, node, plain=plain)
         columns = when_large(lambda: group_columns.group_columns(below.pipeline, sink_of))
@@ -252,7 +261,6 @@ def make_grouped_operator(
             plain,
             loop,
             PlainChain(below.chain).run,
-            generated_source(loop),
             one=one,
             at_once=first_that_fits(columns, first),
         )

@@ -53,7 +53,7 @@ from optimizer.kinds.kind import (
     name_of as kind_name,
 )
 from optimizer.rewriting import columns
-from reactive.engine.codegen.functions import BoundValues, build
+from reactive.engine.codegen.functions import BoundValues, build, build_at_first_call
 from reactive.engine.collections.zset import Pair, Row, consolidate
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.storage import plain_rows
@@ -270,7 +270,7 @@ def many_tests(kind: Any, text: plain_rows.RowText) -> Callable[[Sequence[Row]],
     each = ["if row.__class__ is not Kind:", "    return True", *text.unpacked]
     each += [f"if {text.is_odd}:", "    return True"]
     lines = ["for row in rows:", *(f"    {line}" for line in each), "return False"]
-    return _build_check("are_odd", "rows", lines, text.by_name)
+    return build_at_first_call(lambda: _build_check("are_odd", "rows", lines, text.by_name))
 
 
 def _is_named_tuple_kind(kind: Any) -> bool:
@@ -283,7 +283,7 @@ def _is_named_tuple_kind(kind: Any) -> bool:
 
 def _build_check(
     name: str, parameter: str, lines: Sequence[str], by_name: Mapping[str, Any]
-) -> Callable[[Any], bool]:
+) -> Callable[[Any], Any]:
     """Return a compiled test of a row, or of rows, that is True if evaluating it raises."""
     values = BoundValues({"row", "rows"})
     values.by_name |= by_name

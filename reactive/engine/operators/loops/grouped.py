@@ -39,6 +39,7 @@ from typing import Any
 
 from optimizer.expr import Expr
 from reactive.engine.codegen.emitter import Emitter
+from reactive.engine.codegen.functions import generated_source
 from reactive.engine.codegen.nest import RUNNING_SUMS, text_mean, text_shown, write_plus_value
 from reactive.engine.collections import values as multisets
 from reactive.engine.collections.zset import Pair, UniformDelta
@@ -290,7 +291,7 @@ class Grouped:
 
     __slots__ = (
         *("_at_once", "_before", "_carefully", "_groups", "_loop", "_one", "_pairing", "_plain"),
-        *("_was_plain", "new_before", "source", "step", "touched"),
+        *("_text", "_was_plain", "new_before", "step", "touched"),
     )
 
     def __init__(
@@ -298,7 +299,7 @@ class Grouped:
         plain: GroupAggregates,
         loop: Loop,
         carefully: Callable[..., Sequence[Pair]],
-        source: str,
+        text: str | None = None,
         pairing: joined.JoinIndexes | None = None,
         one: Loop | None = None,
         at_once: Loop | None = None,
@@ -319,8 +320,13 @@ class Grouped:
         self.step: Callable[..., Sequence[Pair]] = (
             self._step if pairing is None else self._step_pairs
         )
-        self.source = source
+        self._text = text
         self.touched = 0
+
+    @property
+    def source(self) -> str:
+        """The source text of the loop."""
+        return generated_source(self._loop) if self._text is None else self._text
 
     def _step(self, delta: Sequence[Pair]) -> Sequence[Pair]:
         """Return the changed rows; if the loop raises, repeat the delta by the plain operators."""
@@ -329,6 +335,8 @@ class Grouped:
         loop = self._loop
         if len(delta) == 1:
             loop = self._one
+        elif not delta:
+            return ()
         try:
             out: Sequence[Pair] | None = None
             if self._at_once is not None and delta.__class__ is UniformDelta:
