@@ -903,7 +903,8 @@ class Database(Uncopyable, Closeable):
                 return prepared.make_transaction(
                     self._engine, commit_with, retry, deliver, deliver_timeout
                 )
-            return transactions.Transaction(self._engine)._told_by(deliver, deliver_timeout)
+            made = transactions.Transaction(self._engine)
+            return transactions.deliver_by(made, deliver, deliver_timeout)
         except Exception as error:
             hide(error)
             raise

@@ -233,7 +233,7 @@ class ObjectTable(Table[T, K]):
                 "place of its snapshot"
             )
         keyed = self._keyed
-        key, call = (None, None) if keyed is None else (keyed.key, keyed._call)
+        key, call = (None, None) if keyed is None else (keyed.key, keyed.call)
         store = ObjectStore(self._objects, self, key, call)
         if keyed is not None:
             self._keyed = store

@@ -52,7 +52,7 @@ from reactive.borders.durable.rows.declared import declared_by
 from reactive.borders.durable.rows.values import Unstorable, class_names, tree, untree
 from reactive.borders.durable.store import Change, Column, Schema, Values
 from reactive.engine.collections.zset import Pair, consolidate, integrate, negate
-from reactive.engine.dataflow.delta import Delta, NumberedDelta
+from reactive.engine.dataflow.delta import Delta, NumberedDelta, with_columns
 from reactive.errors import DurabilityError
 
 if TYPE_CHECKING:
@@ -420,7 +420,7 @@ class ToldTarget(CalledTarget):
         if batch.number == 0 and not self._snapshot:
             return
         delta = NumberedDelta[Any](batch.number, batch.version, list(batch.changes), self._key)
-        result = self._callback(delta._with_columns(self._columns))
+        result = self._callback(with_columns(delta, self._columns))
         if inspect.iscoroutine(result):
             result.close()
             raise TypeError(

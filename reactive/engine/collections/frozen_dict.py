@@ -183,7 +183,7 @@ class FrozenDict(Mapping[K, V], Foldable):
             return False
         if len(self) != len(other):
             return False
-        parts = order_tree.parts_between(self._order, other._order)
+        parts = changed_parts(self, other)
         gone = dict([item for _, rows, _, _ in parts for item in rows])
         return gone == dict([item for _, _, _, rows in parts for item in rows])
 
@@ -280,6 +280,11 @@ class _View(Collection[Any], Foldable):
 
     def _weighted(self) -> None:
         """Return None: each place counts once."""
+
+
+def changed_parts(old: FrozenDict[Any, Any], new: FrozenDict[Any, Any]) -> list[order_tree.Part]:
+    """Return the differences of two dictionaries as sequences of items, in order."""
+    return order_tree.parts_between(old._order, new._order)
 
 
 class ValuesOfDict(_View):
@@ -461,6 +466,11 @@ class FrozenSet(Set[T], Foldable):
 
     def _weighted(self) -> None:
         """Return None: each value counts once."""
+
+
+def set_changes(old: FrozenSet[Any], new: FrozenSet[Any]) -> list[tuple[Any, int]]:
+    """Return the values by which two sets differ, with 1 if added and -1 if removed."""
+    return new._changed_since(old)
 
 
 def _mix_hash(value: Any) -> int:

@@ -159,10 +159,10 @@ class Index:
     ([('anna', 1), ('otto', 2), ('bert', 1)], 3)
     """
 
-    __slots__ = ("_handle", "buckets", "rows")
+    __slots__ = ("buckets", "handle", "rows")
 
     def __init__(self, handle: Callable[[Row], Any] = itself) -> None:
-        self._handle = handle
+        self.handle = handle
         self.buckets: dict[Key, Any] = {}
         self.rows = 0
 
@@ -194,7 +194,7 @@ class Index:
         """Return the weight of a row."""
         bucket = self.buckets.get(key, NOTHING)
         if bucket.__class__ is WeightedRows:
-            held: Pair = bucket.get(self._handle(row), (row, 0))
+            held: Pair = bucket.get(self.handle(row), (row, 0))
             return held[1]
         if bucket.__class__ is FewRows:
             return int(self._place(bucket, row) >= 0)
@@ -242,7 +242,7 @@ class Index:
 
     def change(self, keyed: Sequence[KeyedPair]) -> None:
         """Add all pairs of a delta, or none if one raises; most of them without a call of `add`."""
-        buckets, get, same, done, more = self.buckets, self.buckets.get, self._handle is id, 0, 0
+        buckets, get, same, done, more = self.buckets, self.buckets.get, self.handle is id, 0, 0
         try:
             for done, (key, pair) in enumerate(keyed):  # noqa: B007
                 row, weight = pair
@@ -289,7 +289,7 @@ class Index:
         try:
             if _are_different(keys):
                 buckets.update(zip(keys, rows, strict=True))
-            elif self._handle is id and (batch.differ or len({*map(id, rows)}) == len(rows)):
+            elif self.handle is id and (batch.differ or len({*map(id, rows)}) == len(rows)):
                 self._group(keys, rows)
             else:
                 return False
@@ -334,7 +334,7 @@ class Index:
 
     def _add_to_weighted(self, key: Key, bucket: WeightedRows, row: Row, weight: int) -> None:
         """Add to the weight of a row of a key with weighted rows; all of it, or nothing."""
-        handle = self._handle(row)
+        handle = self.handle(row)
         held, total = bucket.get(handle, (row, 0))
         if total + weight:
             bucket[handle] = (held, total + weight)
@@ -370,7 +370,7 @@ class Index:
 
     def _weighted(self, pairs: list[Pair]) -> WeightedRows:
         """Return pairs as weighted rows by handle; rows whose weights cancel are left out."""
-        bucket, handle = WeightedRows(), self._handle
+        bucket, handle = WeightedRows(), self.handle
         for row, weight in pairs:
             held, total = bucket.pop(handle(row), (row, 0))
             if total + weight:
@@ -382,13 +382,13 @@ class Index:
         for place, held in enumerate(bucket):
             if held is row:
                 return place
-        if self._handle is itself and row in bucket:
+        if self.handle is itself and row in bucket:
             return bucket.index(row)
         return -1
 
     def _is_same(self, held: Row, row: Row) -> bool:
         """Return True if rows are one object or, unless they are interned, equal."""
-        return held is row or (self._handle is itself and bool(held == row))
+        return held is row or (self.handle is itself and bool(held == row))
 
     def bytes(self) -> int:
         """Return the bytes of dictionaries and lists, without the rows and keys."""

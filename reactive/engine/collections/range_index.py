@@ -113,11 +113,11 @@ class RangeIndex:
     ([('a', 1)], [('a', 1), ('b', 2)], [])
     """
 
-    __slots__ = ("_fresh", "_handle", "_index", "_orders", "_range")
+    __slots__ = ("_fresh", "_index", "_orders", "_range", "handle")
 
     def __init__(self, of: Range, handle: Callable[[Row], Any] = itself) -> None:
         self._range = of
-        self._handle = handle
+        self.handle = handle
         self._index = Index(handle)
         self._orders: dict[Family, Points | IntervalTree] = {}
         self._fresh: dict[IndexKey, None] = {}
@@ -182,7 +182,7 @@ class RangeIndex:
 
     def earlier(self, delta: Iterable[KeyedPair]) -> RangeIndexBefore:
         """Return the index as it was before a delta that is already applied."""
-        taken = RangeIndex(self._range, self._handle)
+        taken = RangeIndex(self._range, self.handle)
         for key, (row, weight) in delta:
             taken.add(key, row, -weight)
         return RangeIndexBefore(self, taken)

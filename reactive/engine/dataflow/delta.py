@@ -78,6 +78,8 @@ class Delta(Generic[T]):
     number: int | None = None
     """The number, from 0 on, of a delta of a named subscription; None for other deltas."""
 
+    _columns: Sequence[str]  # missing if the bindings have no names
+
     def __init__(
         self,
         version: int,
@@ -199,12 +201,6 @@ class Delta(Generic[T]):
             parts["edits"] = [_plain_edit(edit, names) for edit in self.edits]
         return parts
 
-    def _with_columns(self, columns: Sequence[str] | None) -> Delta[T]:
-        """Set the names of the bindings of the rows, if any; return the delta itself."""
-        if columns is not None:
-            self._columns = columns
-        return self
-
     def to_arrow(self) -> Any:
         """Return the delta as a `pyarrow.Table`.
 
@@ -292,7 +288,7 @@ def _unpickled(
     """Return a delta from its pickled parts."""
     made: Delta[Any] = Delta(version, pairs, None, edits, is_snapshot=is_snapshot)
     made._parts = parts
-    return made._with_columns(columns)
+    return with_columns(made, columns)
 
 
 def _unpickled_numbered(
@@ -307,22 +303,46 @@ def _unpickled_numbered(
     """Return a numbered delta from its pickled parts."""
     made: Delta[Any] = NumberedDelta(number, version, pairs, None)
     made._edits, made._parts = tuple(edits), parts
-    return made._with_columns(columns)
+    return with_columns(made, columns)
 
 
 hint(Delta, OF_DELTAS)
+
+
+def with_columns(delta: Delta[T], columns: Sequence[str] | None) -> Delta[T]:
+    """Set the names of the bindings of a delta's rows, if any; return the delta itself."""
+    if columns is not None:
+        delta._columns = columns
+    return delta
 
 
 # A channel: the subscribers of a leaf, and the name of the leaf in messages.
 
 
 class Subscriber(Protocol):
-    """A receiver of a channel's changes."""
+    """A receiver of a channel's changes: the part of a subscription that the graph uses.
+
+    The names with an underscore are hidden from users, who hold the subscription.
+    """
+
+    _callback: Callable[[Any], object]
 
     @property
     def closed(self) -> bool: ...
 
     def close(self) -> None: ...
+
+    def _heard(self, result: object, /) -> None:
+        """Take the result of the callback."""
+
+    def _failed(self, error: BaseException, /) -> None:
+        """Take the exception of the callback."""
+
+    def _end_endless(self, times: int, /) -> None:
+        """End, because the callback has changed its own rows `times` times in a row."""
+
+    def _end_slow(self, waiting: int, /) -> None:
+        """End, because `waiting` deltas are too many."""
 
 
 class Channel:
@@ -376,7 +396,7 @@ class Channel:
         """Return all current rows as a delta; `order` lists them in order, if they have one."""
         edits = [Edit(position, row, 1) for position, row in enumerate(order or ())]
         found: Delta[Any] = Delta(version, rows, self.key, edits, is_snapshot=True)
-        return found._with_columns(self.columns)
+        return with_columns(found, self.columns)
 
     def _remove(self, reference: weakref.ref[Any]) -> None:
         self.subscribers = tuple(r for r in self.subscribers if r is not reference)

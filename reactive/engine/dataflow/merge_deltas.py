@@ -17,7 +17,7 @@ from typing import Any
 
 from reactive.engine.collections.order import EditedSequence
 from reactive.engine.collections.zset import Row, integrate
-from reactive.engine.dataflow.delta import Delta, MoveComposer
+from reactive.engine.dataflow.delta import Delta, MoveComposer, with_columns
 
 
 class DeltaAccumulator:
@@ -84,4 +84,4 @@ class DeltaAccumulator:
         made: Delta[Any] = Delta(
             self._version, pairs, self._key, edits, is_snapshot=self._is_snapshot, moves=moves
         )
-        return made._with_columns(self._columns)
+        return with_columns(made, self._columns)

@@ -43,7 +43,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reactive.engine.codegen.functions import BoundValues, build
-from reactive.engine.dataflow.delta import Delta
+from reactive.engine.dataflow.delta import Delta, with_columns
 from reactive.engine.dataflow.error_notes import annotate, stepped_in
 from reactive.engine.dataflow.leaves import BorrowedLeaf
 from reactive.engine.dataflow.node import is_deferred
@@ -381,7 +381,7 @@ def deliveries(leaf_deltas: Sequence[LeafDelta], version: int) -> list[Delivery]
         if channel.subscribers and changes:
             moves = find_leaf_moves(node)
             delta = Delta(version, changes, channel.key, node.operator.edits, moves=moves)
-            found.append((channel.subscribers, delta._with_columns(channel.columns)))
+            found.append((channel.subscribers, with_columns(delta, channel.columns)))
     for node, _ in leaf_deltas:
         if node.operator.edits:
             node.operator.forget()

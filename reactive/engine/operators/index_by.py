@@ -128,7 +128,7 @@ class IndexBy:
     @property
     def handle(self) -> Callable[[Row], Any]:
         """The function that gives the identity of a row."""
-        found: Callable[[Row], Any] = self._index._handle
+        found: Callable[[Row], Any] = self._index.handle
         return found
 
     @property

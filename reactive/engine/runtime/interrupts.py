@@ -25,7 +25,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from optimizer.errors import ReactiveError
 
@@ -128,15 +128,32 @@ def _is_lost_in(frame: FrameType | None) -> bool:
     return False
 
 
+class _Locked(Protocol):
+    """The engine of a transaction."""
+
+    @property
+    def db_lock(self) -> DatabaseLock: ...
+
+
+class _Opened(Protocol):
+    """The part of a transaction that tells whether it is open."""
+
+    @property
+    def _engine(self) -> _Locked: ...
+
+    @property
+    def _entered(self) -> object: ...
+
+
 def _opened_in(frame: FrameType | None) -> DatabaseLock | None:
     """Return the lock of an open transaction whose begin or end is running; None if none is."""
     for _ in range(DEEPEST):
         if frame is None:
             return None
         if frame.f_code.co_name in ENDS and frame.f_globals.get("__name__") in TRANSACTIONS:
-            transaction = frame.f_locals["self"]
+            transaction: _Opened = frame.f_locals["self"]
             if transaction._entered:
-                return transaction._engine.db_lock  # type: ignore[no-any-return]
+                return transaction._engine.db_lock
         frame = frame.f_back
     return None
 

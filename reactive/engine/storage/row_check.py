@@ -338,12 +338,13 @@ class KeyedStore:
 
     interns: ClassVar[bool] = True
     wants_plain: ClassVar[bool] = True
-    __slots__ = ("_call", "by_key", "field", "key")
+    __slots__ = ("by_key", "call", "field", "key")
 
     def __init__(self, key: Callable[[Row], Any], call: Callable[[Row], Any] | None = None) -> None:
         self.key = key
         """Returns the key of a row, even before it is stored; raises if the key is not allowed."""
-        self._call = key if call is None else call  # the key without these checks
+        self.call = key if call is None else call
+        """The key without these checks."""
         self.by_key: dict[Any, Row] = {}
         """The rows by key; changed only by this class and generated functions (`one_row.py`)."""
         self.field: plain_rows.RowField | None = None
@@ -352,7 +353,7 @@ class KeyedStore:
     @property
     def key_field(self) -> str | None:
         """The name of the key field; None if the key is not a field."""
-        return columns.field_read(self._call)
+        return columns.field_read(self.call)
 
     def add(self, row: Row, count: int) -> Pair:
         """Add one row and return its pair; raises `Duplicate` if its key is held."""
@@ -415,7 +416,7 @@ class KeyedStore:
 
     def _keys(self, rows: Sequence[Row]) -> Iterable[Any]:
         """Return the keys of rows; keys that may be a NaN are checked one by one."""
-        keys = list(map(self._call, rows))
+        keys = list(map(self.call, rows))
         return keys if SURE.issuperset(map(type, keys)) else map(self.key, rows)
 
     def remove(self, row: Row, count: int) -> Pair:

@@ -62,7 +62,7 @@ from reactive.engine.runtime.left_out import optional
 from reactive.engine.runtime.lock import BROKEN
 from reactive.engine.transactions.commit import Between, Commit, ParkReason, break_off, repair
 from reactive.engine.transactions.pending import bring_back, check_beside, note_beneath, rebase
-from reactive.engine.transactions.transaction import Transaction, changes_of
+from reactive.engine.transactions.transaction import Transaction, changes_of, deliver_by
 from reactive.errors import ConflictError, TransactionError
 
 if TYPE_CHECKING:
@@ -428,7 +428,7 @@ def make_transaction(
             made = Transaction(engine)
         else:
             made = optional("borders.two_commits.joint").JointTransaction(engine, commit_with)
-        return made._told_by(deliver, timeout)
+        return deliver_by(made, deliver, timeout)
 
     if retry is None:
         return begun()

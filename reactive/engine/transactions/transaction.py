@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from optimizer.errors import PlanError
 from reactive.engine.dataflow.discrimination import check_delivery
@@ -158,21 +158,6 @@ class Transaction(Uncopyable):
         queue = self._engine.delivery_queue
         if queue and not self._is_told_in_background():
             await queue.until_told(self._engine.version, self._patience())
-
-    def _told_by(self, deliver: str | None, timeout: float | None) -> Self:
-        """Set the delivery mode, and how long the writer waits for it; return the transaction.
-
-        Refuses a timeout with "background", in which no writer waits.
-        """
-        if (deliver, timeout) != (None, None):
-            check_delivery(deliver, timeout)
-            if deliver == "background" and timeout is not None:
-                raise PlanError(
-                    "deliver_timeout= says how long the writer waits, who waits for nobody with "
-                    "deliver='background'\n  give one of the two"
-                )
-            self._deliver, self._timeout = deliver, timeout
-        return self
 
     def _is_told_in_background(self) -> bool:
         if self._deliver is None:
@@ -395,3 +380,19 @@ def run_in_transaction(transaction: Transaction, do: Callable[[], T]) -> T:
             return do()
     finally:
         transaction._end_all()
+
+
+def deliver_by(transaction: Transaction, deliver: str | None, timeout: float | None) -> Transaction:
+    """Set the delivery mode, and how long the writer waits for it; return the transaction.
+
+    Refuses a timeout with "background", in which no writer waits.
+    """
+    if (deliver, timeout) != (None, None):
+        check_delivery(deliver, timeout)
+        if deliver == "background" and timeout is not None:
+            raise PlanError(
+                "deliver_timeout= says how long the writer waits, who waits for nobody with "
+                "deliver='background'\n  give one of the two"
+            )
+        transaction._deliver, transaction._timeout = deliver, timeout
+    return transaction

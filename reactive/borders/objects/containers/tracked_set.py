@@ -31,9 +31,14 @@ from reactive.borders.objects.containers.container import (
 )
 from reactive.borders.objects.containers.tracked_dict import TrackedDict
 from reactive.borders.objects.containers.tracked_list import TrackedList
-from reactive.engine.collections.frozen_dict import FrozenDict, FrozenSet
+from reactive.engine.collections.frozen_dict import (
+    FrozenDict,
+    FrozenSet,
+    changed_parts,
+    set_changes,
+)
 from reactive.engine.collections.long_tuple import FrozenList
-from reactive.engine.collections.order_tree import Part, parts_between
+from reactive.engine.collections.order_tree import Part
 
 __all__ = [
     "FrozenList",
@@ -291,11 +296,11 @@ def is_same(value: Any, old: Any) -> bool:
     if kind is tuple:
         return len(value) == len(old) and all(map(is_same, value, old))
     if kind is FrozenSet:
-        return bool(value == old) and not value._changed_since(old)
+        return bool(value == old) and not set_changes(old, value)
     if kind is FrozenList:
         return len(value) == len(old) and _are_same_parts(value.parts_since(old))
     if kind is FrozenDict:
-        return _are_same_parts(parts_between(old._order, value._order))
+        return _are_same_parts(changed_parts(old, value))
     return bool(value == old)
 
 

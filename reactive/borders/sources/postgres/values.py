@@ -49,16 +49,17 @@ def frozen_json(text: str) -> Any:
     >>> frozen_json('{"tags": ["a", "b"]}')["tags"]
     ('a', 'b')
     """
-    return _freeze_lists(json.loads(text, object_hook=FrozenObject))
+    return _freeze_lists(json.loads(text, object_hook=_freeze_object))
+
+
+def _freeze_object(items: dict[str, Any]) -> FrozenObject:
+    """Return a parsed object, whose inner objects are frozen already, without lists."""
+    return FrozenObject({name: _freeze_lists(each) for name, each in items.items()})
 
 
 def _freeze_lists(value: Any) -> Any:
-    """Replace the lists in a parsed value by tuples; those in an object in place."""
-    if isinstance(value, list):
-        return tuple(map(_freeze_lists, value))
-    if isinstance(value, FrozenObject):
-        value._items = {name: _freeze_lists(each) for name, each in value._items.items()}
-    return value
+    """Replace the lists in a parsed value by tuples, except in its objects, which have none."""
+    return tuple(map(_freeze_lists, value)) if isinstance(value, list) else value
 
 
 SETTINGS = (
