@@ -234,9 +234,10 @@ class Targets:
                     f"no table was given for {row!r:.100}, of class {type(row).__name__}\n"
                     f"  ingest(source, into={{{type(row).__name__}: table, ...}})"
                 )
-            statements_of(self.tables[number]).check(row)
-            if self.is_keyed(number):
-                self.key_of(number)(row)
+            table = self.tables[number]
+            statements_of(table).check(row)
+            if (keyed := keyed_of(table)) is not None:
+                keyed.key(row)
         except Exception as error:
             reraise_asynchronous(error)
             return error
