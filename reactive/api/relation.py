@@ -675,7 +675,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         """
         queries = self._engine.queries
         if costs:
-            return costing.explained(
+            return costing.explain_costs(
                 queries.optimized(self.plan).plan, queries.running(self._run())
             )
         if not (optimized and queries.phases):

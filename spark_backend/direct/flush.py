@@ -42,7 +42,7 @@ from optimizer.plans.properties import shapes
 from optimizer.traverse import with_inputs
 from reactive.engine.collections.zset import Pair
 from reactive.engine.reference.asking import linear_map
-from reactive.engine.reference.bags import Bag, add_change, bag_delta
+from reactive.engine.reference.bags import Bag, apply_changes, bag_delta
 from reactive.engine.reference.evaluate import evaluate_part
 from spark_backend.codec.arrow import Fits, arrow_type, fitting, pairs_of, to_arrow
 from spark_backend.codec.hashing import hash_of
@@ -244,7 +244,7 @@ def add_bags(bags: Sequence[Bag]) -> Bag:
     first, *others = sorted(some, key=len, reverse=True)
     found = Counter(first)
     for bag in others:
-        add_change(found, bag)
+        apply_changes(found, bag)
     return found
 
 

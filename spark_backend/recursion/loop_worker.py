@@ -27,7 +27,7 @@ from reactive import Database
 from reactive.api.internal_interface import engine_of
 from reactive.api.relation import Relation
 from reactive.engine.collections.zset import Row
-from reactive.engine.compiler.hops import evaluated
+from reactive.engine.compiler.hops import evaluate_iteration
 from reactive.engine.operators.loop.anew import RowTolerance
 from reactive.engine.operators.loop.anew import bag_changes as difference
 from reactive.engine.operators.plain import spread_bindings
@@ -166,7 +166,7 @@ def _run_rounds(loop: plan.Iterate, sides: Sequence[dict[Row, int]]) -> list[lis
     assert isinstance(over, plan.Iterate)
     starts, given = over_given(over)
     begin = replace(given, bodies=starts, times=1)
-    return evaluated(given, evaluated(begin, [[] for _ in starts], sides), sides)
+    return evaluate_iteration(given, evaluate_iteration(begin, [[] for _ in starts], sides), sides)
 
 
 def _shown_change(

@@ -42,7 +42,7 @@ from reactive.api.table import Table
 from reactive.borders.mirrors.kinds import Key, MirrorKind
 from reactive.borders.mirrors.touching.statements import written_by_triggers
 from reactive.borders.mirrors.touching.touched_rows import TouchedRows, commit_over, without_old
-from reactive.engine.transactions.prepared import Prepared
+from reactive.engine.transactions.prepared import PreparedTransaction
 from reactive.errors import TransactionError
 
 
@@ -196,12 +196,12 @@ class MirrorPublisher:
             touched = TouchedRows(_at_one_time(connection), everything=True)
             self.publish(touched, _commit_nothing)
 
-    def _begun(self) -> Prepared:
+    def _begun(self) -> PreparedTransaction:
         """Return an open transaction of the tables, once the lock of the database is free."""
         wait_for_lock(self._engine.db_lock, is_async=self.source.dialect.is_async)
-        prepared = Prepared(self._engine)
+        prepared = PreparedTransaction(self._engine)
         if self.source.dialect.is_async:
-            begun: Prepared = util.await_only(prepared.begin_async())
+            begun: PreparedTransaction = util.await_only(prepared.begin_async())
             return begun
         return prepared.begin()
 

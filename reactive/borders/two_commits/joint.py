@@ -55,7 +55,7 @@ from reactive.borders.two_commits.of_sqlalchemy import participant_of
 from reactive.borders.two_commits.rereading import CommitInDoubt
 from reactive.engine.runtime.boundary import hide
 from reactive.engine.runtime.interrupts import SIGINT, is_asynchronous
-from reactive.engine.transactions.prepared import Prepared
+from reactive.engine.transactions.prepared import PreparedTransaction
 from reactive.engine.transactions.transaction import Transaction
 from reactive.errors import TransactionError
 
@@ -184,8 +184,8 @@ class JointTransaction(Transaction):
             await self._undo_both(self._take_prepared(), error)
             raise
 
-    def _take_prepared(self) -> Prepared:
-        prepared = Prepared(self._engine)
+    def _take_prepared(self) -> PreparedTransaction:
+        prepared = PreparedTransaction(self._engine)
         prepared.take(self)
         return prepared
 
@@ -204,7 +204,7 @@ class JointTransaction(Transaction):
                 db_lock.is_held_back = False
             self._engine.after()
 
-    async def _commit_both(self, prepared: Prepared) -> None:
+    async def _commit_both(self, prepared: PreparedTransaction) -> None:
         """Commit the other side, then publish here; undo both if the other side refuses.
 
         Raises `TransactionError` if the outcome of the other commit is unknown.
@@ -248,7 +248,7 @@ class JointTransaction(Transaction):
         if cancelled is not None:
             raise cancelled
 
-    async def _undo_both(self, prepared: Prepared, error: BaseException) -> None:
+    async def _undo_both(self, prepared: PreparedTransaction, error: BaseException) -> None:
         """Undo the tables, and roll the SQL database back."""
         try:
             prepared.undo()
@@ -268,7 +268,7 @@ class JointTransaction(Transaction):
         self._engine.joined.pop(id(self._other.identity), None)
 
     async def _end_unknown(
-        self, prepared: Prepared, error: BaseException, lost: CommitInDoubt
+        self, prepared: PreparedTransaction, error: BaseException, lost: CommitInDoubt
     ) -> NoReturn:
         """Undo the tables after an unknown outcome, read again what can be, and raise."""
         known, changed = self._engine.rereading, prepared.changed()
@@ -309,7 +309,7 @@ class JointTransaction(Transaction):
             text += _IN_DOUBT.format(names, f"{type(why).__name__}: {why}")
         return text
 
-    async def _refuse_doubtful(self, prepared: Prepared) -> None:
+    async def _refuse_doubtful(self, prepared: PreparedTransaction) -> None:
         """If a changed table is in doubt, undo both, read that table again, and raise."""
         known = self._engine.rereading
         if not known.doubts:
@@ -326,7 +326,7 @@ class JointTransaction(Transaction):
             await self._settle(known.doubts.get(doubtful[0], doubt))
             raise doubt
 
-    def _check_durable(self, prepared: Prepared) -> None:
+    def _check_durable(self, prepared: PreparedTransaction) -> None:
         """Raise if a table could be in its file but not in the SQL database, permanently."""
         known, journal = self._engine.rereading, self._engine.journal
         prepared.flush()

@@ -253,7 +253,7 @@ class _View(Collection[Any], Foldable):
     def changes(cls, old: Tree, new: Tree) -> list[tuple[Any, int]]:
         """Return the changes from one tree to another."""
         pick = cls.pick
-        parts = order_tree.parts_between(old, new)
+        parts = order_tree.find_differing_parts(old, new)
         gone = [(pick(row), -1) for _, rows, _, _ in parts for row in rows]
         came = [(pick(row), 1) for _, _, _, rows in parts for row in rows]
         return cancel_equal([*gone, *came]) if gone and came else gone or came
@@ -284,7 +284,7 @@ class _View(Collection[Any], Foldable):
 
 def changed_parts(old: FrozenDict[Any, Any], new: FrozenDict[Any, Any]) -> list[order_tree.Part]:
     """Return the differences of two dictionaries as sequences of items, in order."""
-    return order_tree.parts_between(old._order, new._order)
+    return order_tree.find_differing_parts(old._order, new._order)
 
 
 class ValuesOfDict(_View):

@@ -125,7 +125,7 @@ class LongTuple(Sequence[T], Foldable):
     def _is_same(self, other: LongTuple[Any]) -> bool:
         """Return True if one of equal length has the same rows; stops at the first difference
         after the shared parts."""
-        parts = order_tree.parts_between(self._tree, other._tree)
+        parts = order_tree.find_differing_parts(self._tree, other._tree)
         if all(was == now and start == at for start, was, at, now in parts):
             return True
         start, size = parts[0][0], len(self)
@@ -165,7 +165,7 @@ class LongTuple(Sequence[T], Foldable):
         return self._sum
 
     def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
-        return net_row_changes(order_tree.parts_between(before._tree, self._tree))
+        return net_row_changes(order_tree.find_differing_parts(before._tree, self._tree))
 
     def to_python(self) -> list[T]:
         """Return the rows in a list."""
@@ -227,7 +227,7 @@ def net_row_changes(parts: Sequence[order_tree.Part]) -> list[tuple[Row, int]]:
 def sequence_differences(old: Any, new: Any) -> list[order_tree.Part]:
     """Return the differences of two sequences; tuples differ as a whole."""
     if isinstance(old, LongTuple) and isinstance(new, LongTuple):
-        return order_tree.parts_between(old._tree, new._tree)
+        return order_tree.find_differing_parts(old._tree, new._tree)
     return [(0, list(old), 0, list(new))]
 
 
@@ -287,7 +287,7 @@ class FrozenList(LongTuple[T]):
         made_of = self._made_of
         if made_of is not None and self._part is not None and made_of() is before:
             return [self._part]
-        return order_tree.parts_between(before._tree, self._tree)
+        return order_tree.find_differing_parts(before._tree, self._tree)
 
     def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
         return net_row_changes(self.parts_since(before))

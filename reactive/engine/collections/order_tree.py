@@ -289,11 +289,11 @@ def _merge_trees(left: Any, right: Any) -> list[Tree]:
     return _cut_node(left.trees + right.trees)
 
 
-def parts_between(old: Tree, new: Tree) -> list[Part]:
+def find_differing_parts(old: Tree, new: Tree) -> list[Part]:
     """Return the differences of two sequences, in order; shared parts are skipped.
 
     >>> old = build_tree(range(1000), range(1000))
-    >>> parts_between(old, delete_at(old, 7))
+    >>> find_differing_parts(old, delete_at(old, 7))
     [(7, [7], 7, [])]
     """
     found: list[Part] = []

@@ -50,7 +50,11 @@ class RowIndex:
 
     def pairs(self, key: Key) -> Sequence[Pair]:
         """Return the rows of a key, each with weight 1; none for `NO_MATCH`."""
-        return () if key is NO_MATCH else UniformDelta(_rows(self.buckets.get(key, NOTHING)), 1)
+        return (
+            ()
+            if key is NO_MATCH
+            else UniformDelta(_rows_of_bucket(self.buckets.get(key, NOTHING)), 1)
+        )
 
     def earlier(self, delta: Iterable[KeyedPair]) -> IndexBefore:
         """Return the index as it was before a delta that is already applied."""
@@ -59,7 +63,7 @@ class RowIndex:
     def items(self) -> Iterator[KeyedPair]:
         """Yield every row with its key, rows under `NO_MATCH` included."""
         for key, bucket in self.buckets.items():
-            for row in _rows(bucket):
+            for row in _rows_of_bucket(bucket):
                 yield key, (row, 1)
 
     def add(self, key: Key, row: Row, weight: int) -> None:
@@ -130,7 +134,7 @@ class RowIndex:
         return sys.getsizeof(self.buckets) + sum(map(sys.getsizeof, several))
 
 
-def _rows(bucket: Any) -> Sequence[Row]:
+def _rows_of_bucket(bucket: Any) -> Sequence[Row]:
     if bucket is NOTHING:
         return ()
     return list(bucket) if bucket.__class__ is ManyRows else (bucket,)

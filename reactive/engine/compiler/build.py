@@ -130,16 +130,16 @@ class Builder:
         return made
 
 
-def _scan(builder: Builder, node: physical.Scan, inputs: Inputs) -> Node:
+def _build_scan(builder: Builder, node: physical.Scan, inputs: Inputs) -> Node:
     return builder.source(node.source.node)
 
 
-def _values(builder: Builder, node: physical.PhysicalValues, inputs: Inputs) -> Node:
+def _build_values(builder: Builder, node: physical.PhysicalValues, inputs: Inputs) -> Node:
     rows = node.of.rows if isinstance(node.of, plan.Values) else ()
     return builder.node(node, inputs, lambda: matching.LiteralRows(rows))
 
 
-def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
+def _build_apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
     """Build a node whose operator calls the callables one by one.
 
     A `previous()` is also registered with its moment; raises `OffloadError` if its node is
@@ -153,7 +153,7 @@ def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
     return made
 
 
-def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node:
+def _build_pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node:
     """Build a node that runs a chain, and its sink, as one generated loop."""
     below = node.chain
     parts = [*below.chain, *_nodes(node.sink)]
@@ -167,16 +167,16 @@ def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node
     )
 
 
-def _index(builder: Builder, node: physical.PhysicalIndex, inputs: Inputs) -> Node:
+def _build_index(builder: Builder, node: physical.PhysicalIndex, inputs: Inputs) -> Node:
     """Build an index of rows by key; it is filled later if the table can list its rows."""
     handle = id if is_interned(node.chain.top) and not node.deferred else itself
-    make, all_rows = _keyed(builder, node, node.side, inputs[0], deferred=node.deferred)
+    make, all_rows = _make_row_keyer(builder, node, node.side, inputs[0], deferred=node.deferred)
     table = _table_of(builder, node, inputs[0])
     return builder.node(
         node,
         inputs,
         lambda: index_by.IndexBy(None, handle, all_rows, make(), table=table, trie=node.trie),
-        _called(node.chain, node.side),
+        _callables_of_side(node.chain, node.side),
         constant_tests=constant_tests_of(node.chain),
         deferred=node.deferred,
     )
@@ -193,7 +193,7 @@ def _table_of(
     is_table = not base.inputs and isinstance(base.plan, plan.Table) and base.plan.stored
     if not is_table and not (_is_restored(builder, base) and _cannot_raise(node)):
         return None
-    is_read = all_read(_called(node.chain, node.side))
+    is_read = all_read(_callables_of_side(node.chain, node.side))
     return None if not is_read or node.deferred or not builder.generates else base.contents
 
 
@@ -213,17 +213,21 @@ def _cannot_raise(node: physical.PhysicalIndex) -> bool:
     return not any(part.facts.raises or calls_may_raise(part) for part in node.chain.chain)
 
 
-def _keys(builder: Builder, node: physical.PhysicalKeys, inputs: Inputs) -> Node:
+def _build_keys(builder: Builder, node: physical.PhysicalKeys, inputs: Inputs) -> Node:
     """Build a node that pairs each row with its key, and stores nothing."""
     below = node.chain
     recall = recall_of(node.known)
     make, _ = make_keyer(below, node.side, 1, generate=builder.generates, recall=recall)
     return builder.node(
-        node, inputs, make, _called(below, node.side), constant_tests=constant_tests_of(below)
+        node,
+        inputs,
+        make,
+        _callables_of_side(below, node.side),
+        constant_tests=constant_tests_of(below),
     )
 
 
-def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
+def _build_lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
     """Build a look-up of the wanted values in an index, with the whole condition as a filter."""
     index, wanted = inputs[0].operator, node.wanted
     ask = chain_runner((node.of,))
@@ -236,28 +240,28 @@ def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
     )
 
 
-def _range_index(builder: Builder, node: physical.PhysicalRangeIndex, inputs: Inputs) -> Node:
+def _build_range_index(builder: Builder, node: physical.PhysicalRangeIndex, inputs: Inputs) -> Node:
     """Build an index whose keys are in order, for look-ups of ranges."""
     handle = id if is_interned(node.chain.top) else itself
-    make, all_rows = _keyed(builder, node, node.side, inputs[0])
+    make, all_rows = _make_row_keyer(builder, node, node.side, inputs[0])
     return builder.node(
         node,
         inputs,
         lambda: index_by.IndexBy(
             None, handle, all_rows, make(), range_index.RangeIndex(node.range, handle)
         ),
-        _called(node.chain, node.side),
+        _callables_of_side(node.chain, node.side),
         constant_tests=constant_tests_of(node.chain),
     )
 
 
-def _probe(
+def _build_probe(
     builder: Builder, node: physical.PhysicalProbe | physical.Intervals, inputs: Inputs
 ) -> Node:
     """Build an inner or outer join that probes two indexes, with the chain and sink above it."""
     (left, right), join, chain = inputs, node.join.node, _nodes(*node.chain)
     parts = [join, *chain, *_nodes(node.sink)]
-    _introduce(join, left, right)
+    _connect_indexes(join, left, right)
     operators = (left.operator, right.operator)
     if isinstance(join, INNER):
         table = None if left.deferred or left.inputs[0].inputs else left.inputs[0].contents
@@ -272,12 +276,12 @@ def _probe(
     return builder.node(node, inputs, make, all_callables(parts))
 
 
-def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
+def _build_match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
     """Build a join with a plain operator, which pairs rows without generated loops."""
     (left, right), join = inputs, node.join.node
     assert isinstance(join, AnyJoin)
     match = join_match(join)
-    _introduce(join, left, right)
+    _connect_indexes(join, left, right)
     has_index = isinstance(right.operator, index_by.IndexBy)
     return builder.node(
         node,
@@ -288,7 +292,7 @@ def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
     )
 
 
-def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node:
+def _build_multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node:
     """Build a join of three or more inputs, whose changes probe indexes of the others."""
     indexes = {key: inputs[place].operator for key, place in node.keys}
     join, chain = node.joins[0].node, _nodes(*node.chain)
@@ -301,7 +305,7 @@ def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node
     return builder.node(node, ports, make, functions, wiring=tuple(map(ports.index, inputs)))
 
 
-def _cyclic(
+def _build_cyclic(
     builder: Builder,
     node: physical.PhysicalCyclicCount | physical.PhysicalCyclicJoin,
     inputs: Inputs,
@@ -326,7 +330,7 @@ def _cyclic(
     )
 
 
-def _nest(builder: Builder, node: physical.PhysicalNest, inputs: Inputs) -> Node:
+def _build_nest(builder: Builder, node: physical.PhysicalNest, inputs: Inputs) -> Node:
     """Build the tree of a nest over the indexes of its levels, which may be remote."""
     ports = tuple(dict.fromkeys(inputs))
     wiring = tuple(map(ports.index, inputs))
@@ -336,19 +340,23 @@ def _nest(builder: Builder, node: physical.PhysicalNest, inputs: Inputs) -> Node
     return builder.node(node, ports, make, recursion.orders(node), wiring=wiring)
 
 
-def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:
+def _build_partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:
     """Build the sums, by join key, of one side of a join; its rows are not stored."""
     below = node.chain
     recall = recall_of(node.known)
     make = make_row_sums(below, node.side, node.arguments, node.sums, node.owner, recall)
     return builder.node(
-        node, inputs, make, _called(below, node.side), constant_tests=constant_tests_of(below)
+        node,
+        inputs,
+        make,
+        _callables_of_side(below, node.side),
+        constant_tests=constant_tests_of(below),
     )
 
 
-def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Node:
+def _build_pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Node:
     """Build the sums, by join key, of the pairs of an inner join."""
-    join, chain = _inner(node.join), tuple(_nodes(*node.chain))
+    join, chain = _inner_join_of(node.join), tuple(_nodes(*node.chain))
     operators = (inputs[0].operator, inputs[1].operator)
     recall, of = recall_of(node.known), (node.side, node.arguments, node.sums)
     make = make_pair_sums(join, chain, *of, operators, node.owner, recall)
@@ -356,9 +364,11 @@ def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Nod
     return builder.node(node, inputs, make, functions)
 
 
-def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs: Inputs) -> Node:
+def _build_factorized_groups(
+    builder: Builder, node: physical.FactorizedGroups, inputs: Inputs
+) -> Node:
     """Build an aggregate over a join from the sums of the sides of the join."""
-    join, aggregate = _inner(node.join), node.sink.node
+    join, aggregate = _inner_join_of(node.join), node.sink.node
     assert isinstance(aggregate, plan.Aggregate)
     operators = (inputs[0].operator, inputs[1].operator)
     make = make_factored_operator(aggregate, join, node.factors, operators, recall_of(node.known))
@@ -367,7 +377,7 @@ def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs
     )
 
 
-def _fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: Inputs) -> Node:
+def _build_fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: Inputs) -> Node:
     """Build the operator that runs all clauses of a recursion."""
     circuit, ports, functions = recursion.circuit_of(
         node.program, node, inputs, generate=builder.generates
@@ -378,7 +388,7 @@ def _fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: Inputs)
     )
 
 
-def _closure(builder: Builder, node: physical.PhysicalClosure, inputs: Inputs) -> Node:
+def _build_closure(builder: Builder, node: physical.PhysicalClosure, inputs: Inputs) -> Node:
     """Build the operator of a transitive closure, over the ends of the rows."""
     closure = node.closure
     ends, of = callable_of(closure.ends), closure.kind if closure.is_row else None
@@ -390,7 +400,7 @@ def _closure(builder: Builder, node: physical.PhysicalClosure, inputs: Inputs) -
     )
 
 
-def _loop(builder: Builder, node: physical.PhysicalLoop, inputs: Inputs) -> Node:
+def _build_loop(builder: Builder, node: physical.PhysicalLoop, inputs: Inputs) -> Node:
     """Build the operator of an iteration, with the rounds of its bodies."""
     ports = tuple(dict.fromkeys(inputs))  # different inputs may be one node of the graph
     places = tuple(map(ports.index, inputs))
@@ -400,7 +410,7 @@ def _loop(builder: Builder, node: physical.PhysicalLoop, inputs: Inputs) -> Node
     return builder.node(node, ports, make, called, wiring=places)
 
 
-def _relation(builder: Builder, node: physical.PhysicalRelation, inputs: Inputs) -> Node:
+def _build_relation(builder: Builder, node: physical.PhysicalRelation, inputs: Inputs) -> Node:
     """Build the node of one relation of a recursion or iteration, which one operator runs."""
     operator = inputs[0].operator
     kind = (
@@ -411,7 +421,7 @@ def _relation(builder: Builder, node: physical.PhysicalRelation, inputs: Inputs)
     return builder.node(node, inputs, lambda: kind(operator, node.index))
 
 
-def _remote(builder: Builder, node: physical.PhysicalRemote, inputs: Inputs) -> Node:
+def _build_remote(builder: Builder, node: physical.PhysicalRemote, inputs: Inputs) -> Node:
     """Build a node whose state and work are elsewhere; its remote is begun lazily."""
 
     def make() -> remotes.RemoteOperator:
@@ -425,29 +435,29 @@ def _remote(builder: Builder, node: physical.PhysicalRemote, inputs: Inputs) -> 
 
 
 _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
-    physical.Scan: _scan,
-    physical.PhysicalValues: _values,
-    physical.Apply: _apply,
-    physical.Pipeline: _pipeline,
-    physical.PhysicalIndex: _index,
-    physical.PhysicalKeys: _keys,
-    physical.Lookup: _lookup,
-    physical.PhysicalProbe: _probe,
-    physical.PhysicalRangeIndex: _range_index,
-    physical.Intervals: _probe,
-    physical.Match: _match,
-    physical.Multiway: _multiway,
-    physical.PhysicalCyclicCount: _cyclic,
-    physical.PhysicalCyclicJoin: _cyclic,
-    physical.PhysicalNest: _nest,
-    physical.PartialSums: _partial_sums,
-    physical.PairSums: _pair_sums,
-    physical.FactorizedGroups: _factorized_groups,
-    physical.PhysicalFixpoint: _fixpoint,
-    physical.PhysicalClosure: _closure,
-    physical.PhysicalLoop: _loop,
-    physical.PhysicalRelation: _relation,
-    physical.PhysicalRemote: _remote,
+    physical.Scan: _build_scan,
+    physical.PhysicalValues: _build_values,
+    physical.Apply: _build_apply,
+    physical.Pipeline: _build_pipeline,
+    physical.PhysicalIndex: _build_index,
+    physical.PhysicalKeys: _build_keys,
+    physical.Lookup: _build_lookup,
+    physical.PhysicalProbe: _build_probe,
+    physical.PhysicalRangeIndex: _build_range_index,
+    physical.Intervals: _build_probe,
+    physical.Match: _build_match,
+    physical.Multiway: _build_multiway,
+    physical.PhysicalCyclicCount: _build_cyclic,
+    physical.PhysicalCyclicJoin: _build_cyclic,
+    physical.PhysicalNest: _build_nest,
+    physical.PartialSums: _build_partial_sums,
+    physical.PairSums: _build_pair_sums,
+    physical.FactorizedGroups: _build_factorized_groups,
+    physical.PhysicalFixpoint: _build_fixpoint,
+    physical.PhysicalClosure: _build_closure,
+    physical.PhysicalLoop: _build_loop,
+    physical.PhysicalRelation: _build_relation,
+    physical.PhysicalRemote: _build_remote,
 }
 
 
@@ -455,7 +465,7 @@ def _nodes(*given: Op | None) -> list[plan.Node]:
     return [op.node for op in given if op is not None]
 
 
-def _keyed(
+def _make_row_keyer(
     builder: Builder,
     node: physical.PhysicalIndex | physical.PhysicalRangeIndex,
     side: Side,
@@ -479,17 +489,17 @@ def _keyed(
     return make, None if base.forgets else lambda: rows(graph.contents(base))
 
 
-def _called(below: PipelineSource, side: Side) -> tuple[Function | None, ...]:
+def _callables_of_side(below: PipelineSource, side: Side) -> tuple[Function | None, ...]:
     """Return the callables of a chain, and of a side of a join over it."""
     return (*all_callables(below.chain), *side_functions(side))
 
 
-def _inner(op: Op) -> Inner:
+def _inner_join_of(op: Op) -> Inner:
     assert isinstance(op.node, INNER)
     return op.node
 
 
-def _introduce(join: plan.Node, left: Node, right: Node) -> None:
+def _connect_indexes(join: plan.Node, left: Node, right: Node) -> None:
     """Connect an index that leaves rows out to the index that must know of them.
 
     A side whose terms are all keys leaves no rows out, and stays as it is; so do both if the join

@@ -3,7 +3,7 @@
 A rule is a generator function: it yields the logical nodes that it reads, and receives their
 physical nodes. So a plan of any depth is walked once, without recursion.
 
-`shaped` finds the shape of a query: its structure, without constants and tables.
+`parameterize_query` finds the shape of a query: its structure, without constants and tables.
 
     orders.where(lambda o: o.customer == c)   for c = "ann", "bob", ...     one shape, a value each
 
@@ -325,7 +325,7 @@ Place = tuple[int, Hashable]
 
 
 @record
-class Shaped:
+class ParameterizedQuery:
     """A query as its shape, its tables and callables, and the values that may differ."""
 
     shape: Hashable
@@ -336,7 +336,7 @@ class Shaped:
     values: Mapping[Place, Any]
 
 
-def shaped(written: plan.Node) -> Shaped | None:
+def parameterize_query(written: plan.Node) -> ParameterizedQuery | None:
     """Return the shape of a query; None if it is too large, or has none."""
     form = form_of(written)
     order = None if form is None else _inputs_first(written)
@@ -346,7 +346,7 @@ def shaped(written: plan.Node) -> Shaped | None:
     pattern = reader.pattern_of(order)
     same: dict[Any, int] = {}
     equal = [same.setdefault(value, len(same)) for value in reader.values.values()]
-    return Shaped(
+    return ParameterizedQuery(
         (form, tuple(pattern), *equal),
         form.home,
         tuple(reader.tables),
@@ -491,7 +491,7 @@ class _Maker:
         origins = tuple(map(self._origin, function.origins))
         made = self._opaque(function.made) if isinstance(function.made, Opaque) else None
         here = {name: held for (of, name), held in self._held.items() if of == place}
-        body = _slotted(function.body, here, count())
+        body = _put_slots(function.body, here, count())
         return replace(function, body=body, origins=origins, made=made)
 
     def _origin(self, origin: Opaque) -> Opaque:
@@ -508,7 +508,7 @@ class _Maker:
 # Expressions.
 
 
-def _slotted(expr: Expr, held: Mapping[Hashable, SlotValue], numbers: Iterator[int]) -> Expr:
+def _put_slots(expr: Expr, held: Mapping[Hashable, SlotValue], numbers: Iterator[int]) -> Expr:
     """Return the expression with slots in place of the constants whose numbers are in `held`."""
 
     def slot(constant: Constant) -> Constant:

@@ -80,7 +80,7 @@ def costs_of(node: Physical) -> Costs:
     return (max([cost, *_of_chain(_some(sink))]),) * inputs
 
 
-def explained(root: plan.Node, running: Running) -> Explanation:
+def explain_costs(root: plan.Node, running: Running) -> Explanation:
     """Return the physical plan with the cost of a changed row in each line.
 
     Also the degree of the query, and the places where a change costs as much as all rows.
@@ -118,7 +118,7 @@ def _by_value(root: plan.Node) -> Iterator[str]:
             body = function.body if isinstance(function, Lifted) else None
             for part in [] if body is None else walk(body):
                 if isinstance(part, Applied) and part.function.is_part:
-                    yield from _loop(part)
+                    yield from _explain_bag_callable(part)
         if isinstance(node, plan.Fixpoint | plan.Iterate):
             for inner in (each for body in node.bodies for each in nodes(body)):
                 if isinstance(inner, plan.Unnest | plan.SelectMany) and _is_recursive(inner):
@@ -128,7 +128,7 @@ def _by_value(root: plan.Node) -> Iterator[str]:
                     )
 
 
-def _loop(part: Applied) -> Iterator[str]:
+def _explain_bag_callable(part: Applied) -> Iterator[str]:
     """Yield how a callable over a bag is recomputed, if it is: by changes, or over all values."""
     if folds.folds_of(part.function.function):
         yield f"by what changed in a bag: {part.function.name}"
@@ -158,7 +158,7 @@ def _of_join(join: Op, left: PhysicalIndex, right: PhysicalIndex | PhysicalKeys)
 
     A row meets at most one partner if the other side is looked up by a unique key.
     """
-    if not (_keys(left) and _keys(right)):
+    if not (_find_key_exprs(left) and _find_key_exprs(right)):
         return (Cost.PAIRS, Cost.PAIRS)
     costs = join.node.facts.costs(join.node)
     found = (_finds_one(right), _finds_one(left))
@@ -181,10 +181,10 @@ def _finds_one(side: PhysicalIndex | PhysicalKeys) -> bool:
     """Return True if a look-up in this side finds at most one row, by a unique key."""
     key = unique_key(side.source.of)
     some = all(isinstance(node, plan.Where) for node in side.chain.chain)
-    return some and bool(key) and key <= _keys(side)
+    return some and bool(key) and key <= _find_key_exprs(side)
 
 
-def _keys(side: PhysicalIndex | PhysicalKeys) -> frozenset[Expr | None]:
+def _find_key_exprs(side: PhysicalIndex | PhysicalKeys) -> frozenset[Expr | None]:
     """Return the expressions of the look-up key; None stands for an opaque callable."""
     found: set[Expr | None] = set()
     for function in side_key_functions(side.side):

@@ -46,7 +46,9 @@ def unchecked_after(queries: Queries, error: BaseException) -> Sequence[PolicyQu
     if node is None:
         return ()
     written = [each.leaf.plan for each in node.downstream() if each.leaf is not None]
-    found = dict.fromkeys(policy for each in written for policy in _own(queries, each))
+    found = dict.fromkeys(
+        policy for each in written for policy in _find_own_policies(queries, each)
+    )
     if any(found.keys().isdisjoint(policies_in(each)) for each in written):
         return ()
     return _may_be_checked(queries, found)
@@ -56,7 +58,7 @@ def check_again(queries: Queries, written: plan.Node, error: BaseException) -> b
     """Add checks to a query whose evaluation raised; return True if that may help."""
     if not _may_be_clash(error):
         return False
-    found = _may_be_checked(queries, _own(queries, written))
+    found = _may_be_checked(queries, _find_own_policies(queries, written))
     if found:
         add_checks(queries, found, error)
     return bool(found)
@@ -72,7 +74,7 @@ def add_checks(queries: Queries, found: Sequence[PolicyQuery], why: BaseExceptio
         if not policy.has_checks:
             raise why
     queries.has_checks = True
-    for leaf in _over(queries, found):
+    for leaf in _find_leaves_over(queries, found):
         log.info("%s is planned again, with checks of equality, since %r", leaf.leaf, why)
         _plan_again(queries, leaf)
 
@@ -100,7 +102,7 @@ def _may_be_clash(error: BaseException) -> bool:
     )
 
 
-def _own(queries: Queries, written: plan.Node) -> list[PolicyQuery]:
+def _find_own_policies(queries: Queries, written: plan.Node) -> list[PolicyQuery]:
     """Return the policy of a query, or else the policies of queries that it computes itself.
 
     Queries of views that other nodes compute are not included.
@@ -121,7 +123,7 @@ def _may_be_checked(queries: Queries, found: Iterable[PolicyQuery]) -> Sequence[
     rows are not stored.
     """
     unchecked = [policy for policy in found if not policy.has_checks]
-    leaves = _over(queries, unchecked) if unchecked else []
+    leaves = _find_leaves_over(queries, unchecked) if unchecked else []
     is_lost = any(
         leaf.deferred or not all(table.stored for table in tables(leaf.leaf.plan))
         for leaf in leaves
@@ -129,7 +131,7 @@ def _may_be_checked(queries: Queries, found: Iterable[PolicyQuery]) -> Sequence[
     return () if is_lost else unchecked
 
 
-def _over(queries: Queries, found: Sequence[PolicyQuery]) -> list[Node]:
+def _find_leaves_over(queries: Queries, found: Sequence[PolicyQuery]) -> list[Node]:
     """Return the leaves whose queries contain one of the policies in `found`."""
     leaves = queries.graph.leaves()
     return [leaf for leaf in leaves if not set(found).isdisjoint(policies_in(leaf.leaf.plan))]

@@ -102,7 +102,7 @@ class Through:
         self._step: Callable[[list[Pair]], Sequence[Pair]] = make().step
 
     def __call__(self, moves: Iterable[Move]) -> list[Move]:
-        return _each(self._both, moves)
+        return _map_moves(self._both, moves)
 
     def _both(self, old: Row, new: Row) -> Iterable[Move]:
         """Return the moves from the rows of `old` to the rows of `new`; none if counts differ."""
@@ -128,7 +128,9 @@ class Looking:
             return []
         finds = self._finds()
         look = self._look
-        return _each(lambda old, new: [((old, look(old, finds)), (new, look(new, finds)))], moves)
+        return _map_moves(
+            lambda old, new: [((old, look(old, finds)), (new, look(new, finds)))], moves
+        )
 
     def _finds(self) -> Any:
         """Return the functions that look up partners."""
@@ -148,12 +150,12 @@ class PairHop:
         self._found = found
 
     def __call__(self, moves: Iterable[Move]) -> list[Move]:
-        return _each(self._both, moves)
+        return _map_moves(self._both, moves)
 
     def _both(self, old: tuple[Row, Any], new: tuple[Row, Any]) -> Sequence[Move]:
-        """Return the moves from the joined rows of `old` to those of `new`, paired by `_paired`."""
+        """Return the moves from the joined rows of `old` to those of `new`, by equal partners."""
         olds = self._found(*old)
-        return _paired(olds, self._found(*new)) if olds else ()
+        return _pair_by_partners(olds, self._found(*new)) if olds else ()
 
 
 class JoinHop(Looking):
@@ -166,9 +168,10 @@ class JoinHop(Looking):
         pair = pair_with(count)
         made = pair if is_left else lambda row, other: pair(other, row)
         super().__init__(
-            (own, other), partial(_found, made, spread_or_none(join_match(join).on, count + 1))
+            (own, other),
+            partial(_join_with_partners, made, spread_or_none(join_match(join).on, count + 1)),
         )
-        self._key = _key(side, count if is_left else 1)
+        self._key = _make_side_key(side, count if is_left else 1)
         self._other = other
         self._is_left = is_left
 
@@ -176,7 +179,7 @@ class JoinHop(Looking):
         return self._other.find(before=self._is_left)
 
     def _look(self, row: Row, finds: Find) -> Sequence[Pair]:
-        return list(_look_up(finds, self._key(row)))
+        return list(_find_pairs(finds, self._key(row)))
 
 
 class MultiwayInput(Looking):
@@ -190,7 +193,7 @@ class MultiwayInput(Looking):
         tests, row = ([self._of_all(expr) for expr in exprs] for exprs in (of.residual, of.row))
         found = partial(_found_multiway, place, tests, row)
         super().__init__(list(dict.fromkeys(indexes.values())), found)
-        self._key = _key(side, 1)
+        self._key = _make_side_key(side, 1)
         self._moves = probe_order(place, of)[0]
         self._indexes = indexes
         steps = list(probes_of(self._moves))
@@ -229,7 +232,7 @@ class MultiwayInput(Looking):
     ) -> Known:
         """Extend rows by rows of one or two more inputs."""
         if isinstance(move, InputProbe):
-            found = _look_up(finds[move.key], self._probe(move, rows))
+            found = _find_pairs(finds[move.key], self._probe(move, rows))
             more = [(_with(rows, {move.place: row}), n) for row, n in found]
             tests = self._tests[move.key]
             return [(all_, n) for all_, n in more if all(test(*all_) for test in tests)]
@@ -301,7 +304,7 @@ def _ends(variables: Mapping[Expr, int]) -> tuple[int, int]:
     return one, two
 
 
-def _found(
+def _join_with_partners(
     pair: Callable[[Row, Row], Row],
     on: Callable[[Row], object] | None,
     row: Row,
@@ -340,7 +343,7 @@ def _with(rows: list[Any], more: dict[int, Row]) -> list[Any]:
     return [more.get(place, row) for place, row in enumerate(rows)]
 
 
-def _key(side: Side, count: int) -> Callable[[Row], Any]:
+def _make_side_key(side: Side, count: int) -> Callable[[Row], Any]:
     """Return the function of the key of a row of `count` bindings.
 
     Without a key, it returns () for each row.
@@ -352,13 +355,13 @@ def _no_key(row: Row) -> Any:
     return ()
 
 
-def _look_up(find: Find, key: Any) -> Sequence[Pair]:
+def _find_pairs(find: Find, key: Any) -> Sequence[Pair]:
     """Return the rows found by a key, with their weights; none for a key that matches nothing."""
     found = NOTHING if key.__class__ is Mark else find(key, NOTHING)
     return () if found is NOTHING else bucket_pairs(found)
 
 
-def _paired(olds: Sequence[Found], news: Sequence[Found]) -> list[Move]:
+def _pair_by_partners(olds: Sequence[Found], news: Sequence[Found]) -> list[Move]:
     """Pair rows with the same partners; the other rows in order, if equally many."""
     if [partners for partners, _ in olds] == [partners for partners, _ in news]:
         return [(old, new) for (_, old), (_, new) in zip(olds, news, strict=True)]
@@ -377,7 +380,7 @@ def _paired(olds: Sequence[Found], news: Sequence[Found]) -> list[Move]:
     return moves + list(zip(alone, rest, strict=True)) if len(alone) == len(rest) else moves
 
 
-def _each(both: Callable[[Row, Row], Iterable[Move]], moves: Iterable[Move]) -> list[Move]:
+def _map_moves(both: Callable[[Row, Row], Iterable[Move]], moves: Iterable[Move]) -> list[Move]:
     """Return the mapped moves; a move whose callable raises is dropped."""
     found: list[Move] = []
     for old, new in moves:
@@ -470,7 +473,7 @@ def loop_of(
 
     `places` are the numbers of the operator's inputs, one for each of them.
     """
-    loop = _loop(node)
+    loop = _make_loop(node)
 
     def body(held: LoopRecomputation) -> InnerNodes:
         return inner(unrolled(node), [given.items for given in held.given], generate=generate)
@@ -479,7 +482,7 @@ def loop_of(
         return inner(node.bodies, contents, generate=generate)
 
     def make() -> Any:
-        anew = _anew(loop, node, places, generate=generate)
+        anew = _make_recomputation(loop, node, places, generate=generate)
         if node.times is not None:
             return anew if any(loop.near) else AdaptiveLoop(anew, body)
         if node.contraction is None or not all(loop.near):
@@ -490,7 +493,7 @@ def loop_of(
     return make
 
 
-def evaluated(
+def evaluate_iteration(
     node: plan.Iterate, starts: list[list[Any]], given: Sequence[dict[Any, int]]
 ) -> list[list[Any]]:
     """Return the result of an iteration over given relations, computed once from start rows.
@@ -499,17 +502,22 @@ def evaluated(
     after its own.
     """
     own = len(node.names)
-    anew = _anew(_loop(node), node, tuple(range(own + len(given))), generate=True)
+    anew = _make_recomputation(
+        _make_loop(node), node, tuple(range(own + len(given))), generate=True
+    )
     anew.given[own:] = given
     return anew.settled(starts)
 
 
-def _loop(node: plan.Iterate) -> Loop:
-    near = tuple(None if t is None else _near(t, node, i) for i, t in enumerate(node.tolerances))
+def _make_loop(node: plan.Iterate) -> Loop:
+    near = tuple(
+        None if t is None else _make_row_tolerance(t, node, i)
+        for i, t in enumerate(node.tolerances)
+    )
     return Loop(node.names, node.times, node.max_rounds, near)
 
 
-def _anew(
+def _make_recomputation(
     loop: Loop, node: plan.Iterate, places: tuple[int, ...], *, generate: bool
 ) -> LoopRecomputation:
     """Return the operator that recomputes a loop as a whole, by generated code if allowed."""
@@ -517,7 +525,7 @@ def _anew(
     return LoopRecomputation(loop, places, whole, ByReference(node))
 
 
-def _near(tolerance: plan.Tolerance, node: plan.Iterate, index: int) -> RowTolerance:
+def _make_row_tolerance(tolerance: plan.Tolerance, node: plan.Iterate, index: int) -> RowTolerance:
     """Return the tolerance of one relation of an iteration, over the bindings of its rows."""
     count = bindings(node.starts[index])
     return RowTolerance(

@@ -55,7 +55,7 @@ class InnerGraph:
         )
         builder = Builder(self._graph, source, generate, InnerGraph)
         self._tops = [builder.build(chooser.choose(root)) for root in roots]
-        self._nodes = _reached(self._sources)
+        self._nodes = _find_reachable_nodes(self._sources)
         self._stepped: list[Node] = []
 
     def contents(self) -> list[Sequence[Pair]]:
@@ -121,7 +121,7 @@ class InnerGraph:
         return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
 
 
-def _reached(sources: Sequence[Node]) -> list[Node]:
+def _find_reachable_nodes(sources: Sequence[Node]) -> list[Node]:
     """Return the nodes that the sources reach, in topological order, without the sources."""
     found: dict[Node, None] = {}
     waiting = list(sources)

@@ -137,7 +137,7 @@ def refill(graph: Graph, leaf: Node, source: Node) -> list[tuple[Node, list[Pair
     If the rows that subscribers know are lost, they get all rows as a snapshot, and nothing is
     returned.
     """
-    known = _known(leaf)
+    known = _find_known_rows(leaf)
     if known is None:
         rebuild(graph, leaf, source)
         return []
@@ -151,7 +151,7 @@ def refill(graph: Graph, leaf: Node, source: Node) -> list[tuple[Node, list[Pair
     return [(leaf, changes)]
 
 
-def _known(leaf: Node) -> Pairs | None:
+def _find_known_rows(leaf: Node) -> Pairs | None:
     """Return the rows that subscribers of a leaf know; None if they are lost, or in an order."""
     (below,) = leaf.inputs
     is_tree = hasattr(leaf.operator, "tree")

@@ -62,19 +62,19 @@ def levels_of(root: plan.Node) -> Levels | None:
     if nesting is None or may_be_negative(root):
         return None
     top = shredding.shred(root, in_order=False)
-    return None if top is None else _parts(nesting, top)
+    return None if top is None else _select_levels(nesting, top)
 
 
-def _parts(nesting: Nesting, top: shredding.ShreddedLevel) -> Levels:
+def _select_levels(nesting: Nesting, top: shredding.ShreddedLevel) -> Levels:
     """Return the levels of a nest as selections by key; equal selections are one part."""
     parts: dict[plan.Select, int] = {}
     names: list[str] = []
     places: list[tuple[int, ...]] = []
     every = shredding.levels(top)
     for level, name in zip(every, shredding.names_of_levels(every, nesting), strict=True):
-        own = level.label or level.key(_key(nesting, top))
+        own = level.label or level.key(_build_view_key(nesting, top))
         keys = [own, *(level.key(inside.key) for inside in level.inside)]
-        found = [_part(level.rows, key) for key in keys]
+        found = [_select_with_keys(level.rows, key) for key in keys]
         places.append(tuple([parts.setdefault(part, len(parts)) for part in found]))
         for key, place in zip(keys, places[-1], strict=True):
             if place == len(names):
@@ -82,14 +82,14 @@ def _parts(nesting: Nesting, top: shredding.ShreddedLevel) -> Levels:
     return Levels(nesting, top, tuple(parts), tuple(names), tuple(places))
 
 
-def _part(rows: plan.Node, key: Lifted) -> plan.Select:
+def _select_with_keys(rows: plan.Node, key: Lifted) -> plan.Select:
     """Return the plan of rows with their keys."""
     width = bindings(rows)
     row = one_value(all_parameters(width))
     return plan.Select(rows, Lifted(tuple_of(key.body, row), row_names(width), key.origins, width))
 
 
-def _key(nesting: Nesting, top: shredding.ShreddedLevel) -> Lifted:
+def _build_view_key(nesting: Nesting, top: shredding.ShreddedLevel) -> Lifted:
     """Return the key of the view as a function of the first bindings of its rows."""
     count = nesting.kind.roots
     body: Expr = one_value(all_parameters(count))

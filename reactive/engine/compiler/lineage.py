@@ -112,7 +112,7 @@ class LeafLineage:
             return None
         if len(ends) < 2:
             return ends[0] if ends else None
-        return partial(_composed, ends)
+        return partial(_compose_moves, ends)
 
 
 def ways_to(top: Node) -> list[Way]:
@@ -135,21 +135,21 @@ def _below(node: Node) -> Iterable[tuple[Node, Hops]]:
     """Return the nodes that rows are derived from, with the hops; () if rows cannot be traced."""
     match node.physical:
         case physical.Pipeline(chain=below, sink=None):
-            return [(node.inputs[0], _all(below.chain))]
+            return [(node.inputs[0], _make_linear_hops(below.chain))]
         case physical.Apply(op=op) if isinstance(op.node, LINEAR):
-            return [(node.inputs[0], _all([op.node]))]
+            return [(node.inputs[0], _make_linear_hops([op.node]))]
         case physical.Apply(op=op) if isinstance(op.node, SAME):
             return [(source, ()) for source in node.inputs]
         case physical.Lookup(of=asked, index=of):
             (index,) = node.inputs
-            return [(index.inputs[0], _all([*of.chain.chain, asked]))]
+            return [(index.inputs[0], _make_linear_hops([*of.chain.chain, asked]))]
         case (
             physical.PhysicalProbe(join=op, chain=above, sink=None)
             | physical.Intervals(join=op, chain=above, sink=None)
         ) if isinstance(op.node, INNER):
-            return _sides(node, node.physical, above)
+            return _sides_with_hops(node, node.physical, above)
         case physical.Match(join=op) if isinstance(op.node, INNER):
-            return _sides(node, node.physical, ())
+            return _sides_with_hops(node, node.physical, ())
         case physical.Multiway(sink=None) as wide:
             return _inputs(node, wide)
         case physical.PhysicalCyclicJoin(sink=None) as wide:
@@ -158,11 +158,11 @@ def _below(node: Node) -> Iterable[tuple[Node, Hops]]:
             return ()
 
 
-def _all(chain: Iterable[plan.Node]) -> Hops:
+def _make_linear_hops(chain: Iterable[plan.Node]) -> Hops:
     return tuple(map(ways.Through, chain))
 
 
-def _sides(
+def _sides_with_hops(
     node: Node,
     of: physical.PhysicalProbe | physical.Intervals | physical.Match,
     above: physical.Ops,
@@ -174,7 +174,10 @@ def _sides(
     for index, kind, other, is_left in both:
         assert not isinstance(kind, physical.PhysicalKeys)
         hop = ways.JoinHop(join, kind.side, index.operator, other.operator, is_left=is_left)
-        before, after = _all(kind.chain.chain), _all(op.node for op in above)
+        before, after = (
+            _make_linear_hops(kind.chain.chain),
+            _make_linear_hops(op.node for op in above),
+        )
         yield index.inputs[0], (*before, hop, ways.PairHop(hop.found), *after)
 
 
@@ -186,7 +189,10 @@ def _inputs(node: Node, wide: physical.Multiway) -> Iterable[tuple[Node, Hops]]:
         number = next(number for key, number in wide.keys if key[0] == place)
         index, of = made[number], wide.indexes[number]
         hop = ways.MultiwayInput(wide.multiway, place, of.side, indexes)
-        before, after = _all(of.chain.chain), _all(op.node for op in wide.chain)
+        before, after = (
+            _make_linear_hops(of.chain.chain),
+            _make_linear_hops(op.node for op in wide.chain),
+        )
         yield index.inputs[0], (*before, hop, ways.PairHop(hop.found), *after)
 
 
@@ -199,7 +205,10 @@ def _cyclic_inputs(node: Node, wide: physical.PhysicalCyclicJoin) -> Iterable[tu
     bases = list(dict.fromkeys(id(chain.base) for chain in wide.chains))
     for place, chain in enumerate(wide.chains):
         hop = ways.CyclicInput(wide.multiway, place, node.operator.rows, numbers)
-        before, after = _all(chain.chain), _all(op.node for op in wide.chain)
+        before, after = (
+            _make_linear_hops(chain.chain),
+            _make_linear_hops(op.node for op in wide.chain),
+        )
         yield made[bases.index(id(chain.base))], (*before, hop, ways.PairHop(hop.found), *after)
 
 
@@ -213,7 +222,7 @@ def _late(moves: Moves, hops: Hops) -> Sequence[Move]:
     return _through(moves(), hops)
 
 
-def _composed(ends: Iterable[Moves]) -> Sequence[Move]:
+def _compose_moves(ends: Iterable[Moves]) -> Sequence[Move]:
     return MoveComposer(move for end in ends for move in end()).moves()
 
 
@@ -331,17 +340,17 @@ class _Late:
         for node in nodes(made):
             read = [s for s in node.inputs() if isinstance(s, plan.Table) and id(s) in lost]
             if read:
-                raise TableError(_refusal(read[0].name, explain.headline(node)))
+                raise TableError(_explain_lost_rows(read[0].name, explain.headline(node)))
         if isinstance(made, plan.Table) and id(made) in lost:
-            raise TableError(_refusal(made.name, explain.headline(made)))
+            raise TableError(_explain_lost_rows(made.name, explain.headline(made)))
 
 
 def lost_of(table: str) -> RowsFlowedAway:
     """Return the error for a table whose rows are gone."""
-    return RowsFlowedAway(_refusal(table, f"table {table}"))
+    return RowsFlowedAway(_explain_lost_rows(table, f"table {table}"))
 
 
-def _refusal(table: str, part: str) -> str:
+def _explain_lost_rows(table: str, part: str) -> str:
     """Return the message: no node holds the rows of `part`, which reads an unstored table."""
     return (
         f"table {table!r} is not stored, and rows have flowed already\n"

@@ -113,7 +113,7 @@ class Pipeline(Physical):
     sink: Op | None
 
     def headline(self) -> str:
-        return f"pipeline {_fused(ops(self.chain.chain), self.sink)}"
+        return f"pipeline {_describe_chain(ops(self.chain.chain), self.sink)}"
 
 
 @record
@@ -132,7 +132,7 @@ class PhysicalIndex(Physical):
 
     def headline(self) -> str:
         kind = "trie" if self.trie else "index"
-        return f"{_where(self.side, self.chain)}{kind}{_by(self.side)}"
+        return f"{_where(self.side, self.chain)}{kind}{_describe_keys(self.side)}"
 
 
 @record
@@ -144,7 +144,7 @@ class PhysicalKeys(Physical):
     side: Side
 
     def headline(self) -> str:
-        return f"{_where(self.side, self.chain)}keys{_by(self.side)}"
+        return f"{_where(self.side, self.chain)}keys{_describe_keys(self.side)}"
 
 
 @record
@@ -158,7 +158,7 @@ class PhysicalProbe(Physical):
     sink: Op | None
 
     def headline(self) -> str:
-        return f"probe {_fused((self.join, *self.chain), self.sink)}"
+        return f"probe {_describe_chain((self.join, *self.chain), self.sink)}"
 
 
 @record
@@ -210,7 +210,7 @@ class Intervals(Physical):
     sink: Op | None
 
     def headline(self) -> str:
-        return f"intervals {_fused((self.join, *self.chain), self.sink)}"
+        return f"intervals {_describe_chain((self.join, *self.chain), self.sink)}"
 
 
 @record
@@ -238,7 +238,7 @@ class Multiway(Physical):
     multiway: multiways.MultiwayJoin = field(repr=False)
 
     def headline(self) -> str:
-        return f"multiway {_fused((*self.joins[::-1], *self.chain), self.sink)}"
+        return f"multiway {_describe_chain((*self.joins[::-1], *self.chain), self.sink)}"
 
 
 @record
@@ -253,7 +253,7 @@ class PhysicalCyclicCount(Physical):
     multiway: multiways.MultiwayJoin = field(repr=False)
 
     def headline(self) -> str:
-        return f"count cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
+        return f"count cycles {_describe_chain((*self.joins[::-1], *self.chain), self.sink)}"
 
 
 @record
@@ -268,7 +268,7 @@ class PhysicalCyclicJoin(Physical):
     multiway: multiways.MultiwayJoin = field(repr=False)
 
     def headline(self) -> str:
-        return f"join cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
+        return f"join cycles {_describe_chain((*self.joins[::-1], *self.chain), self.sink)}"
 
 
 @record
@@ -305,7 +305,7 @@ class PartialSums(Physical):
     owner: plan.Node = field(compare=False, repr=False)
 
     def headline(self) -> str:
-        return f"{_where(self.side, self.chain)}sums{_by(self.side)}"
+        return f"{_where(self.side, self.chain)}sums{_describe_keys(self.side)}"
 
 
 @record
@@ -322,7 +322,9 @@ class PairSums(Physical):
     owner: plan.Node = field(compare=False, repr=False)
 
     def headline(self) -> str:
-        return f"{_fused((self.join, *self.chain), None)} | sums{_by(self.side)}"
+        return (
+            f"{_describe_chain((self.join, *self.chain), None)} | sums{_describe_keys(self.side)}"
+        )
 
 
 @record
@@ -337,7 +339,7 @@ class FactorizedGroups(Physical):
     factors: Factorization = field(repr=False)
 
     def headline(self) -> str:
-        return f"groups of sums {_fused((self.join, *self.between), self.sink)}"
+        return f"groups of sums {_describe_chain((self.join, *self.between), self.sink)}"
 
 
 @record
@@ -425,11 +427,11 @@ class PhysicalRemote(Physical):
         return f"elsewhere {', '.join(map(repr, self.parts))}"
 
 
-def _fused(chain: Ops, sink: Op | None) -> str:
+def _describe_chain(chain: Ops, sink: Op | None) -> str:
     return " | ".join(map(repr, [*chain, *[sink] * (sink is not None)]))
 
 
-def _by(side: Side) -> str:
+def _describe_keys(side: Side) -> str:
     keys = side_key_functions(side)
     return f" by {', '.join(map(written, keys))}" if keys else " of all"
 

@@ -8,7 +8,7 @@ without it, and all segments above are compiled again.
 Cost: of a query over others, that of the new segments. If parts can be offloaded, a query is one
 segment, since parts move as wholes.
 
-`compiled` makes nodes of the graph from a plan:
+`compile_plan` makes nodes of the graph from a plan:
 
     logical plan   --choose-->   physical plan   --build-->   nodes of the graph
 
@@ -35,7 +35,14 @@ from optimizer.traverse import Rule, functions, without_iterations, without_view
 from reactive.engine.compiler import hops, inner_graph, placement
 from reactive.engine.compiler.build import Builder
 from reactive.engine.compiler.choices import CHOICES
-from reactive.engine.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser, ValuesWanted, shaped
+from reactive.engine.compiler.chooser import (
+    CLOSURE,
+    MULTIWAY,
+    SUMS,
+    Chooser,
+    ValuesWanted,
+    parameterize_query,
+)
 from reactive.engine.compiler.leaves import early_leaves, in_place, reattach
 from reactive.engine.compiler.physical import (
     FactorizedGroups,
@@ -207,7 +214,7 @@ class Queries:
 
     def compiled_beside(
         self, run: plan.Node, moved: Mapping[plan.Node, placement.Begin], of: Segment | None = None
-    ) -> Compiled:
+    ) -> CompiledPlan:
         """Compile a plan with parts elsewhere, which are not filled yet; `of` is its segment."""
         placement = self.placement
         offloaded = placement.offloaded(moved)
@@ -219,7 +226,7 @@ class Queries:
             chooser = self._chosen(run, offloaded, set() if of is None else of.without)
             if of is not None:
                 of.physical = chooser.chosen[id(run)]
-            return compiled(chooser, run, self.graph, self.source)
+            return compile_plan(chooser, run, self.graph, self.source)
         except BaseException:
             self.graph.sweep()
             raise
@@ -228,7 +235,7 @@ class Queries:
         self, run: plan.Node, offloaded: placement.OffloadedNodes | None, without: Collection[str]
     ) -> Chooser:
         """Return the chooser that has planned `run`, without the ways that `without` names."""
-        return chosen(
+        return choose_plan(
             run,
             self.graph,
             self.source,
@@ -253,7 +260,7 @@ class Queries:
             return optimize(without_views(node) if moves else node, self.phases)
 
         if self._templates is not None and not moves and not graph.forgets:
-            given = shaped(written)
+            given = parameterize_query(written)
             prepared = None if given is None else self._templates.prepared(written, given)
             if prepared is not None:
                 made = Segment(graph, written, prepared.optimized, ())
@@ -269,7 +276,7 @@ class Queries:
 
     def _built(self, prepared: QueryTemplate) -> Node:
         """Build the node of a plan that a template has made."""
-        builder = Builder(self.graph, self.source, self.generates, within)
+        builder = Builder(self.graph, self.source, self.generates, build_inner_graph)
         found = builder.build(prepared.physical)
         self._crowded += _new_indexes(builder.made, prepared.looked_up)
         return found
@@ -313,7 +320,7 @@ class Queries:
         """
         tops = [self._segment(written) for written in queries]
         every = list(dict.fromkeys(segment for top in tops for segment in top.every()))
-        way = _way(bail_out.owner)
+        way = _find_failing_way(bail_out.owner)
         used = {segment: ways_that_may_fail(segment.physical) for segment in every}
         meant = [s for s in every if way in used[s] and bail_out.owner in set(nodes(s.run))]
         meant = meant or [segment for segment in every if used[segment]]
@@ -341,7 +348,7 @@ def _new_indexes(
     return [(node, field) for node, field in found if len(node.routes) == 1]
 
 
-def _way(owner: plan.Node) -> str:
+def _find_failing_way(owner: plan.Node) -> str:
     """Return the way to run a node that may fail."""
     match owner:
         case plan.Join():
@@ -360,7 +367,7 @@ MANY_RANGES = 16
 
 
 @record
-class Compiled:
+class CompiledPlan:
     """A compiled plan.
 
     `nodes` are the graph nodes of plan nodes, by their `id`, except nodes inside another node's
@@ -397,7 +404,7 @@ class Running:
         return node
 
 
-def chosen(
+def choose_plan(
     root: plan.Node,
     graph: Graph,
     source: Source,
@@ -447,17 +454,17 @@ def values_wanted(graph: Graph, source: Source) -> ValuesWanted:
     return count
 
 
-def compiled(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) -> Compiled:
+def compile_plan(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) -> CompiledPlan:
     """Compile a plan; build its missing nodes of the graph."""
-    builder = Builder(graph, source, chooser.generates, within)
+    builder = Builder(graph, source, chooser.generates, build_inner_graph)
     physical = chooser.chosen[id(root)]
     builder.build(physical)
     made = builder.made
     nodes = {key: made[id(p)] for key, p in chooser.chosen.items() if id(p) in made}
-    return Compiled(physical, nodes, made, chooser.looked_up)
+    return CompiledPlan(physical, nodes, made, chooser.looked_up)
 
 
-def within(
+def build_inner_graph(
     roots: Sequence[plan.Node], contents: Sequence[hops.Contents], *, generate: bool
 ) -> hops.InnerNodes:
     """Return a graph inside an operator."""

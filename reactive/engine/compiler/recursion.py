@@ -314,7 +314,7 @@ def tree_of(
     top_places = node.places[0]
     places = ((top_places[0], *top_places), *node.places[1:])
     rows = [(each.index, each.index, each.handle) for each in indexes]
-    return trees.Tree(_levels(node, places, rows, wiring), inside, node.large)
+    return trees.Tree(_make_tree_levels(node, places, rows, wiring), inside, node.large)
 
 
 def tree_elsewhere(
@@ -324,18 +324,20 @@ def tree_elsewhere(
     inside: Callable[[], AbstractContextManager[None]],
 ) -> remote_tree.RemoteTree:
     """Return the tree over parts that store the levels elsewhere."""
-    key, parts = _key(node), [remote_tree.LevelRows(operator) for operator in operators]
+    key, parts = _make_view_key(node), [remote_tree.LevelRows(operator) for operator in operators]
     by_key = remote_tree.LevelRows(operators[node.places[0][0]], key)
     rows = [(part, part, itself) for part in parts]
     rows[node.places[0][0]] = by_key, parts[node.places[0][0]], itself
     by_port = dict(zip(wiring, parts, strict=True))
-    made = _levels(node, node.places, rows, wiring)
+    made = _make_tree_levels(node, node.places, rows, wiring)
     ports = [by_port[port] for port in range(len(by_port))]
-    every = partial(_every, node, operators)
+    every = partial(_find_rows_reader, node, operators)
     return remote_tree.RemoteTree(made, ports, inside, every, node.large)
 
 
-def _every(node: PhysicalNest, operators: Sequence[RemoteOperator]) -> remote_tree.AllRows | None:
+def _find_rows_reader(
+    node: PhysicalNest, operators: Sequence[RemoteOperator]
+) -> remote_tree.AllRows | None:
     """Return the function that reads all rows of a remote nest in one call; None if it cannot."""
     found: remote_tree.AllRows | None = None
     if node.elsewhere is not None:
@@ -343,7 +345,7 @@ def _every(node: PhysicalNest, operators: Sequence[RemoteOperator]) -> remote_tr
     return found
 
 
-def _levels(
+def _make_tree_levels(
     node: PhysicalNest,
     places: Sequence[Sequence[int]],
     indexes: Sequence[tuple[Any, Any, Callable[[Row], Any]]],
@@ -384,7 +386,7 @@ def _levels(
     return made
 
 
-def _key(node: PhysicalNest) -> Callable[[Row], Any]:
+def _make_view_key(node: PhysicalNest) -> Callable[[Row], Any]:
     """Return the function from a row of the top level to the key of the view."""
     top, key = node.top, node.nesting.key
     if not top.is_made and bindings(top.rows) == 1:
@@ -409,7 +411,7 @@ def orders(node: PhysicalNest) -> list[Function]:
 
 def _label(function: Lifted, level: ShreddedLevel) -> Callable[[Row], Any]:
     """Return the function from a row to its label."""
-    call = _of_row(function, level)
+    call = _make_row_callable(function, level)
     return lambda row: match_key(call(row))
 
 
@@ -417,14 +419,14 @@ def _order(level: ShreddedLevel) -> RowOrder | None:
     """Return the order of the rows of a label; None if the level has no order."""
     if level.order is None:
         return None
-    keys, sequence = _of_row(level.order, level), level.sequence
+    keys, sequence = _make_row_callable(level.order, level), level.sequence
     assert sequence is not None
     standing, is_held_whole = sequence.standing(), bool(level.inside) and not level.is_made
     tie = None if is_held_whole else sequence.tie
     return RowOrder(lambda row: standing(keys(row)), tie, descending=sequence.descending)
 
 
-def _of_row(function: Lifted, level: ShreddedLevel) -> Callable[[Row], Any]:
+def _make_row_callable(function: Lifted, level: ShreddedLevel) -> Callable[[Row], Any]:
     """Return a callable of the bindings of a row as a callable of the row."""
     call = compiled_of(function)
     return call if level.is_made or bindings(level.rows) == 1 else lambda row: call(*row)

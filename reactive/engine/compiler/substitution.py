@@ -148,7 +148,7 @@ class _PlaceFinder:
     def _record(self, value: Any) -> Make | None:
         """Return the function that builds a record from new values; None if it has no place."""
         kind: Any = type(value)
-        names = _names(kind)
+        names = _find_init_fields(kind)
         own = [getattr(value, name) for name in names]
         parts = self._all(own)
         if not any(parts):
@@ -169,7 +169,7 @@ class _PlaceFinder:
 
 
 @lru_cache(maxsize=256)
-def _names(kind: Any) -> tuple[str, ...]:
+def _find_init_fields(kind: Any) -> tuple[str, ...]:
     """Return the names of the fields that a record is made of."""
     return tuple([each.name for each in fields(kind) if each.init])
 

@@ -52,8 +52,8 @@ from reactive.engine.compiler import substitution
 from reactive.engine.compiler.chooser import (
     Asked,
     Chooser,
+    ParameterizedQuery,
     Place,
-    Shaped,
     ValuesWanted,
     best_of,
     with_slots,
@@ -90,12 +90,12 @@ class QueryShape:
     templates: dict[Key, list[Template]] = field(default_factory=dict)
     """Templates by the values that decide; they differ in look-ups, the last used first."""
 
-    def key(self, given: Shaped) -> Key:
+    def key(self, given: ParameterizedQuery) -> Key:
         """Return the key of a query: the meaning of each value that decides, else None."""
         varying = self.varying(given)
         return tuple([None if p in varying else meaning(v) for p, v in given.values.items()])
 
-    def varying(self, given: Shaped) -> set[Place]:
+    def varying(self, given: ParameterizedQuery) -> set[Place]:
         """Return the places of the values of `given` that do not decide how a query is planned.
 
         Their values were not read, and equal no other constant, nor a value of another
@@ -113,7 +113,7 @@ class QueryShape:
 
 
 @record
-class Computed:
+class ComputedValue:
     """A computed value: the operator, and its operands, by place or as plain values."""
 
     by: str
@@ -130,7 +130,7 @@ class Template:
 
     tables: tuple[plan.Table, ...]
     slots: tuple[Place, ...]
-    computed: tuple[Computed, ...]
+    computed: tuple[ComputedValue, ...]
     """Values computed from slots, or from earlier computed values."""
     literals: frozenset[Any]
     """Constants of the plan, some of them possibly computed; no slot may equal one of them."""
@@ -167,7 +167,7 @@ class Templates:
         self._planned = planned
         self._values_wanted = values_wanted
 
-    def prepared(self, written: plan.Node, given: Shaped) -> QueryTemplate | None:
+    def prepared(self, written: plan.Node, given: ParameterizedQuery) -> QueryTemplate | None:
         """Return the plan of a query by a template, possibly a new one; None if there is none.
 
         `given` is the shape of the query `written`, with its values.
@@ -180,7 +180,7 @@ class Templates:
             shape.is_hopeless = True
             return None
 
-    def _known(self, templates: list[Template], given: Shaped) -> QueryTemplate | None:
+    def _known(self, templates: list[Template], given: ParameterizedQuery) -> QueryTemplate | None:
         """Return the plan of the first of `templates` that fits; None if none does.
 
         That template moves to the front of the list.
@@ -194,7 +194,7 @@ class Templates:
                 return found
         return None
 
-    def _made(self, template: Template, given: Shaped) -> QueryTemplate | None:
+    def _made(self, template: Template, given: ParameterizedQuery) -> QueryTemplate | None:
         """Return the plan for other constants; None if they make another index the best."""
         values = _values_of(template, given)
         if values is None:
@@ -211,7 +211,7 @@ class Templates:
         return QueryTemplate(optimized, physical, tuple(looked_up))
 
     def _learned(
-        self, written: plan.Node, given: Shaped, shape: QueryShape, key: Key
+        self, written: plan.Node, given: ParameterizedQuery, shape: QueryShape, key: Key
     ) -> QueryTemplate | None:
         """Return the plan of a query by a new template; None if it gets none yet.
 
@@ -225,7 +225,9 @@ class Templates:
         template = self._template(written, given, shape)
         return None if template is None else self._made(template, given)
 
-    def _template(self, written: plan.Node, given: Shaped, shape: QueryShape) -> Template | None:
+    def _template(
+        self, written: plan.Node, given: ParameterizedQuery, shape: QueryShape
+    ) -> Template | None:
         """Make a template from a query and add it to the shape; None if that is impossible."""
         while True:
             tagged, opaques, held = self._read(written, given, shape)
@@ -240,19 +242,21 @@ class Templates:
             return None
         physical = chooser.chosen[id(optimized.plan)]
         asked = tuple(chooser.asked)
-        for node in _every(physical):  # these belong to each query, where they contain no slots
+        for node in _walk_physical(
+            physical
+        ):  # these belong to each query, where they contain no slots
             node.known["instance"] = {}, ()
         shape.asked |= {place for place, each in held.items() if each.is_asked}
         slots = tuple(place for place in held if place not in shape.asked)
         places = {id(held[place]): number for number, place in enumerate(slots)}
-        more = _computed(held.values(), places, len(slots))
+        more = _find_computed_values(held.values(), places, len(slots))
         start = len(slots) + len(more)
         for number, (own, other) in enumerate(
             zip(opaques.values(), given.opaques, strict=True), start
         ):
             if own is not other:
                 places[id(own)] = number
-        made = _Made(optimized, physical, asked)
+        made = _LearnedPlan(optimized, physical, asked)
         of_tables = made.with_places(places) if held or places else made.as_it_is
         start += len(opaques)
         of_others = made.later(places | _tables(tagged, given.tables, start))
@@ -262,21 +266,21 @@ class Templates:
         return found
 
     def _read(
-        self, written: plan.Node, given: Shaped, shape: QueryShape
+        self, written: plan.Node, given: ParameterizedQuery, shape: QueryShape
     ) -> tuple[plan.Node, dict[int, Opaque], dict[Place, SlotValue]]:
         """Return a query with slots where possible, its callables, and the values of the slots.
 
         The shape notes which values were read, and the literals of the plan.
         """
         while True:
-            held = _held(given, shape.varying(given))
+            held = _make_slots(given, shape.varying(given))
             tagged, opaques = with_slots(written, held)
             if not given.values:
                 return tagged, opaques, held
             read = rebuilt(tagged, read_callables)
             fixed = {value for place, value in given.values.items() if place not in held}
             literals = _literals(read) - fixed
-            asked = _asked(read, opaques, held)
+            asked = _find_deciding_places(read, opaques, held)
             shape.asked |= asked
             shape.literals |= literals
             if shape.varying(given) == held.keys():
@@ -287,7 +291,7 @@ SHAPES: ClassCache[QueryShape] = ClassCache(lambda _: QueryShape(), MOST_SHAPES)
 """The shapes cached in the process."""
 
 
-def _held(given: Shaped, varying: Container[Place]) -> dict[Place, SlotValue]:
+def _make_slots(given: ParameterizedQuery, varying: Container[Place]) -> dict[Place, SlotValue]:
     """Return the slots of the values of `given` that may differ; equal values share one."""
     found: dict[Any, SlotValue] = {}
     return {
@@ -297,11 +301,11 @@ def _held(given: Shaped, varying: Container[Place]) -> dict[Place, SlotValue]:
     }
 
 
-def _computed(
+def _find_computed_values(
     held: Iterable[SlotValue], places: dict[int, int], start: int
-) -> tuple[Computed, ...]:
+) -> tuple[ComputedValue, ...]:
     """Return the values computed from unread slots; add them to `places`, from `start` on."""
-    found: list[Computed] = []
+    found: list[ComputedValue] = []
     for each in dict.fromkeys(part for base in held for part in base.every()):
         if not each.is_asked and any(id(part) in places for part in each.operands):
             parts = [
@@ -309,11 +313,13 @@ def _computed(
                 for part in each.operands
             ]
             places[id(each)] = start + len(found)
-            found.append(Computed(each.by, tuple(parts)))
+            found.append(ComputedValue(each.by, tuple(parts)))
     return tuple(found)
 
 
-def _is_mixed(given: Shaped, held: Mapping[Place, SlotValue], literals: Set[Any]) -> bool:
+def _is_mixed(
+    given: ParameterizedQuery, held: Mapping[Place, SlotValue], literals: Set[Any]
+) -> bool:
     """Return True if a computed value equals another constant of the query, or computing failed.
 
     `given` has all constants of the query, `held` the slots, `literals` other constants of its
@@ -327,7 +333,7 @@ def _is_mixed(given: Shaped, held: Mapping[Place, SlotValue], literals: Set[Any]
     return False
 
 
-def _values_of(template: Template, given: Shaped) -> list[Any] | None:
+def _values_of(template: Template, given: ParameterizedQuery) -> list[Any] | None:
     """Return the values to insert into a template for the query of `given`.
 
     Return None if one of them equals another constant, or cannot be computed: the template is
@@ -347,7 +353,7 @@ def _values_of(template: Template, given: Shaped) -> list[Any] | None:
     return values
 
 
-def _asked(
+def _find_deciding_places(
     read: plan.Node, opaques: Mapping[int, Opaque], held: Mapping[Place, SlotValue]
 ) -> set[Place]:
     """Return the places of the values that decided how callables were lifted.
@@ -377,7 +383,7 @@ def _literals(read: plan.Node) -> set[Hashable]:
     }
 
 
-def _every(root: Physical) -> Iterator[Physical]:
+def _walk_physical(root: Physical) -> Iterator[Physical]:
     """Yield each node of a physical plan once."""
     waiting, seen = [root], set[int]()
     while waiting:
@@ -400,7 +406,7 @@ def _tables(root: plan.Node, tables: Sequence[plan.Table], start: int) -> dict[i
 
 
 @record
-class _Made:
+class _LearnedPlan:
     """The plan of the query from which a template was learned."""
 
     optimized: OptimizedPlan

@@ -39,7 +39,7 @@ from reactive.engine.dataflow.discrimination import (
     QueueLimits,
     Subscribers,
     check_delivery,
-    merged,
+    merge_deliveries,
 )
 from reactive.engine.runtime.interrupts import is_asynchronous
 from reactive.engine.runtime.lock import running_loop
@@ -462,7 +462,7 @@ class DeliveryQueue(deque[Delivery]):
         """Merge queued deltas of equal subscribers, except the oldest, which may be in delivery."""
         with self.alone(), self._popping:
             waiting = list(self)[1:]
-            several = merged(waiting)
+            several = merge_deliveries(waiting)
             for _ in waiting:
                 self.pop()
             self.extend(several)

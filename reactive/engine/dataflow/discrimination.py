@@ -261,7 +261,7 @@ class Counts:
     """Deltas merged into others because too many were queued."""
 
 
-def merged(waiting: Sequence[Delivery]) -> list[Delivery]:
+def merge_deliveries(waiting: Sequence[Delivery]) -> list[Delivery]:
     """Merge the deltas that have the same subscribers; return the shorter list."""
     from reactive.engine.dataflow.merge_deltas import DeltaAccumulator
 

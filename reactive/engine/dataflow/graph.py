@@ -54,7 +54,7 @@ from reactive.engine.dataflow.schedule import (
     compiled_step,
     deliveries,
     find_reached_nodes,
-    rank,
+    rank_of_node,
     undo_failed_commit,
 )
 from reactive.engine.dataflow.walk import Walk
@@ -357,7 +357,7 @@ class Graph:
 
     def deferred_nodes(self) -> list[Node]:
         """Return the nodes that step at flushes, in topological order; leaves last."""
-        inner = sorted(filter(is_deferred, self._nodes.values()), key=rank)
+        inner = sorted(filter(is_deferred, self._nodes.values()), key=rank_of_node)
         return [node for node in inner if takes_part(node)] + [
             *filter(is_deferred, self._leaves.values())
         ]

@@ -477,7 +477,7 @@ def _step_order(node: Node) -> tuple[float, int]:
     return node.order, node.rank
 
 
-def rank(node: Node) -> int:
+def rank_of_node(node: Node) -> int:
     """Return the rank of a node."""
     return node.rank
 

@@ -205,7 +205,7 @@ class MinAccumulator(ValuesAccumulator):
         return multisets.OrderedValues(in_order=True)
 
     def result(self, state: multisets.OrderedValues) -> Any:
-        return _read_values(state, multisets.OrderedValues.least)
+        return _read_ordered_values(state, multisets.OrderedValues.least)
 
 
 @record
@@ -216,10 +216,10 @@ class MaxAccumulator(ValuesAccumulator):
         return multisets.OrderedValues(in_order=True)
 
     def result(self, state: multisets.OrderedValues) -> Any:
-        return _read_values(state, multisets.OrderedValues.greatest)
+        return _read_ordered_values(state, multisets.OrderedValues.greatest)
 
 
-def _read_values(
+def _read_ordered_values(
     state: multisets.OrderedValues, read: Callable[[multisets.OrderedValues], Any]
 ) -> Any:
     """Return what `read` returns of the values, which it may compare for the first time."""

@@ -49,9 +49,9 @@ from reactive.engine.operators.loops import (
 from reactive.engine.operators.loops import joined as linear_loop
 from reactive.engine.operators.loops import matched as matched_loop
 from reactive.engine.operators.loops.grouped import (
-    Grouped,
     Grouping,
     GroupingOfOne,
+    GroupLoopRunner,
     first_that_fits,
     when_large,
 )
@@ -174,7 +174,7 @@ def make_key_lister(node: plan.Node, side: Side, arguments: int) -> Callable[[li
     called = list(filter(_is_lifted_function, side_functions(side)))
     pipeline = below.pipeline()
     pipeline.narrow(arguments)
-    parts, is_written = _key(pipeline, side)
+    parts, is_written = _write_side_key(pipeline, side)
     sink = KeySink(pipeline, parts, is_written=is_written, batch=True)
     return keyed_loop(pipeline, called, sink, batch=True)[0]
 
@@ -195,7 +195,7 @@ def _generate_keys(
     def made(batch: bool) -> Made:
         pipeline = below.pipeline()
         pipeline.narrow(arguments)
-        parts, is_written = _key(pipeline, side)
+        parts, is_written = _write_side_key(pipeline, side)
         sink = KeySink(pipeline, parts, is_written=is_written, batch=batch)
         return keyed_loop(pipeline, called, sink, batch=batch)
 
@@ -210,7 +210,7 @@ def _generate_keys(
     return make, rows
 
 
-def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
+def _write_side_key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
     """Return the parts of the key of a side, and True if the user wrote the key."""
     written, steps = side
     assert written is None or isinstance(written, Lifted)
@@ -235,12 +235,12 @@ def make_grouped_operator(
     def written(plain: GroupAggregates, kind: type[Grouping]) -> Made:
         if not shared:
             pipeline = below.pipeline()
-            shared.append((pipeline, _taken(node, pipeline)))
+            shared.append((pipeline, _read_aggregate(node, pipeline)))
         pipeline, taken = shared[0]
         sink = _sink_of(node, taken, plain, kind)
         return delta_loop("groups, before, delta", pipeline, called, sink)
 
-    def make() -> Grouped:
+    def make() -> GroupLoopRunner:
         plain = plain_aggregate(node)
         held = loops if recall is make_without_reuse and not plain.keeps_negative else {}
         key = (signature(node), *_doing(below))
@@ -257,7 +257,7 @@ def make_grouped_operator(
             lambda: first_load.FirstLoad(plain, below.pipeline(), sink_of, called).step,
             needs_fields=False,
         )
-        return Grouped(
+        return GroupLoopRunner(
             plain,
             loop,
             PlainChain(below.chain).run,
@@ -300,7 +300,7 @@ def make_join_operator(
                 return grouping_sink(node, pipeline, aggregate)
 
             loops, text = again("loop", lambda: join_loops(count, of, rest, chain, sink_of))
-            return Grouped(aggregate, loops, carefully, text, pairing)
+            return GroupLoopRunner(aggregate, loops, carefully, text, pairing)
         loops, text = recall("loop", lambda: join_loops(count, of, rest, chain, ListSink))
         plainly = lambda: operators.run(list(plain().contents()))  # noqa: E731
         batch = lambda: batch_join_loops(count, of, rest, chain)  # noqa: E731
@@ -541,7 +541,7 @@ def _summing(
     """Return the sink that sums the rows of a pipeline by key; adds its tests to the pipeline."""
     for test in sums.tests:
         pipeline.test(test)
-    key, is_written = _key(pipeline, side)
+    key, is_written = _write_side_key(pipeline, side)
     groups = list(map(pipeline.take, sums.groups))
     values = [factored_sums.Term(pipeline.take(value)) for value in sums.values]
     return kind(key, groups, values, pipeline, is_written=is_written)
@@ -568,7 +568,7 @@ def grouping_sink(
     kind: type[G] = Grouping,  # type: ignore[assignment]
 ) -> G:
     """Return the sink that adds the rows of a pipeline to the groups of an aggregate."""
-    return _sink_of(node, _taken(node, pipeline), plain, kind)
+    return _sink_of(node, _read_aggregate(node, pipeline), plain, kind)
 
 
 def _sink_of(node: plan.Aggregate, taken: Taken, plain: GroupAggregates, kind: type[G]) -> G:
@@ -578,7 +578,7 @@ def _sink_of(node: plan.Aggregate, taken: Taken, plain: GroupAggregates, kind: t
     return kind(key, accumulators, shared_accumulators(node), is_empty=is_empty, row=node.row)
 
 
-def _taken(node: plan.Aggregate, pipeline: RowPipeline) -> Taken:
+def _read_aggregate(node: plan.Aggregate, pipeline: RowPipeline) -> Taken:
     """Return the key of an aggregate, and its accumulators with their values, of a row."""
     accumulators: list[tuple[Any, Expr | None]] = []
     for folded in node.aggregates:

@@ -134,13 +134,13 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.Previous(_, moment):
             return lambda: Previous(moment), ()
         case plan.Difference():
-            return set_operators.difference, ()
+            return set_operators.make_difference, ()
         case plan.DifferenceAll():
-            return set_operators.difference_all, ()
+            return set_operators.make_difference_all, ()
         case plan.Intersection():
-            return set_operators.intersection, ()
+            return set_operators.make_intersection, ()
         case plan.IntersectionAll():
-            return set_operators.intersection_all, ()
+            return set_operators.make_intersection_all, ()
         case plan.Aggregate(_, key, aggregates):
             functions = (f for a in aggregates for f in (a.value, *a.functions))
             return lambda: plain_aggregate(node), (key, *functions)

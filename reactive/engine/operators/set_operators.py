@@ -411,10 +411,10 @@ class Union:
         return self._distinct.footprint()
 
 
-def difference() -> Pointwise:
+def make_difference() -> Pointwise:
     """Return the operator of a set difference.
 
-    >>> difference().step([("a", 2), ("b", 1)], [("b", 1)])
+    >>> make_difference().step([("a", 2), ("b", 1)], [("b", 1)])
     [('a', 1)]
     """
     return Pointwise(_difference_law, usual=0, is_set=True)
@@ -424,10 +424,10 @@ def _difference_law(left: int, right: int) -> int:
     return 1 if left > 0 >= right else 0
 
 
-def difference_all() -> Pointwise:
+def make_difference_all() -> Pointwise:
     """Return the operator of a bag difference.
 
-    >>> difference_all().step([("a", 2), ("b", 1)], [("a", 1), ("b", 1)])
+    >>> make_difference_all().step([("a", 2), ("b", 1)], [("a", 1), ("b", 1)])
     [('a', 1)]
     """
     return Pointwise(_bag_difference, usual=0)
@@ -437,10 +437,10 @@ def _bag_difference(left: int, right: int) -> int:
     return max(0, max(0, left) - max(0, right))
 
 
-def intersection_all() -> Pointwise:
+def make_intersection_all() -> Pointwise:
     """Return the operator of a bag intersection.
 
-    >>> intersection_all().step([("a", 2), ("b", 1)], [("a", 3)])
+    >>> make_intersection_all().step([("a", 2), ("b", 1)], [("a", 3)])
     [('a', 2)]
     """
     return Pointwise(_bag_intersection, usual=1)
@@ -450,10 +450,10 @@ def _bag_intersection(left: int, right: int) -> int:
     return max(0, min(left, right))
 
 
-def intersection() -> Pointwise:
+def make_intersection() -> Pointwise:
     """Return the operator of a set intersection.
 
-    >>> intersection().step([("a", 2), ("b", 1)], [("a", 1)])
+    >>> make_intersection().step([("a", 2), ("b", 1)], [("a", 1)])
     [('a', 1)]
     """
     return Pointwise(_intersection_law, usual=1, is_set=True)

@@ -25,13 +25,13 @@ from reactive.engine.collections import bag as bags
 from reactive.engine.reference.bags import (
     Bag,
     Of,
-    asked,
     bag_delta,
     both,
     caller,
     group_members,
     join_rows,
     make_bag,
+    make_row_test,
     ordered_rows,
     pair_maker,
     pairing,
@@ -292,7 +292,7 @@ class RepeatedQuery:
         tests, source = self._filters(node)
         if isinstance(source, plan.Product):
             return lambda of, mine: of(node)
-        passes = [asked(test.predicate, source) for test in reversed(tests)]
+        passes = [make_row_test(test.predicate, source) for test in reversed(tests)]
         return lambda of, mine: first_passing(of(source), passes)
 
     def _filters(self, node: plan.Where) -> tuple[list[plan.Where], plan.Node]:
@@ -475,7 +475,7 @@ def linear_map(node: plan.Node) -> Callable[[Bag], Bag] | None:
     """Return the function that maps the rows of a linear node; None for other nodes."""
     match node:
         case plan.Where(source, p):
-            test = asked(p, source)
+            test = make_row_test(p, source)
             return lambda bag: make_bag({row: n for row, n in bag.items() if test(row)})
         case plan.Negate():
             return lambda bag: make_bag({row: -n for row, n in bag.items()})

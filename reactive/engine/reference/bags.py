@@ -345,7 +345,7 @@ def both(left: Bag, right: Bag) -> Bag:
     Counter({'b': 3, 'c': -1})
     """
     total = make_bag(left)
-    add_change(total, right)
+    apply_changes(total, right)
     return total
 
 
@@ -359,7 +359,7 @@ def once(rows: Iterable[Row]) -> Bag:
     return make_bag(dict.fromkeys(rows, 1))
 
 
-def asked(function: Function, source: plan.Node) -> Callable[[Row], Any]:
+def make_row_test(function: Function, source: plan.Node) -> Callable[[Row], Any]:
     """Return a callable of the rows of a node, whose result is tested and not stored."""
     call = callable_of(function)
     return call if bindings(source) == 1 else lambda row: call(*row)
@@ -375,10 +375,10 @@ def caller(function: Function, source: plan.Node) -> Callable[[Row], Any]:
 
 def group_members(key: Function, source: plan.Node, rows: Bag) -> dict[Any, list[Pair]]:
     """Return the present rows of each group, by its key."""
-    return group_rows(caller(key, source), there(rows).items())
+    return group_by_key(caller(key, source), there(rows).items())
 
 
-def group_rows(key_of: Callable[[Row], Any], rows: Iterable[Pair]) -> dict[Any, list[Pair]]:
+def group_by_key(key_of: Callable[[Row], Any], rows: Iterable[Pair]) -> dict[Any, list[Pair]]:
     """Group rows by their key."""
     groups: dict[Any, list[Pair]] = {}
     for pair in rows:
@@ -393,7 +393,7 @@ def pair_maker(left: plan.Node) -> Callable[[Row, Row], Row]:
     return lambda row, other: (*row, other)
 
 
-def add_change(bag: Bag, change: Bag) -> None:
+def apply_changes(bag: Bag, change: Bag) -> None:
     """Add `change` to `bag` in place; rows whose weight becomes zero are removed."""
     for row, weight in change.items():
         total = bag.get(row, 0) + weight

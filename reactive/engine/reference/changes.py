@@ -27,7 +27,7 @@ from reactive.engine.reference.asking import asks_of, evaluate_node, inputs_of, 
 from reactive.engine.reference.bags import (
     Bag,
     PairedInputs,
-    add_change,
+    apply_changes,
     bag_delta,
     make_bag,
     net,
@@ -157,7 +157,7 @@ class _Pointwise:
         changed = {row for source in self._inputs for row in source.change}
         before = {row: self._weight(*self._there(row)) for row in changed}
         for held, source in zip(self._held, self._inputs, strict=True):
-            add_change(held, source.change)
+            apply_changes(held, source.change)
         after = {row: self._weight(*self._there(row)) for row in changed}
         self.change = make_bag({r: n - before[r] for r, n in after.items() if n != before[r]})
 
@@ -206,7 +206,7 @@ class _AskingRows:
         for number, part in self._asked.items():
             if part.change:
                 self._room.apply_change(number, part.change)
-        add_change(self._held, self._source.change)
+        apply_changes(self._held, self._source.change)
         rows, self._again = self._again | self._source.change.keys(), set()
         self.change = Bag()
         with self._rooms.enter_room(self._room):
@@ -215,7 +215,7 @@ class _AskingRows:
                 weight = self._held.get(row, 0)
                 after = self._map_row(row, weight) if weight else NOTHING
                 if dict.__ne__(after, before):  # `Counter.__ne__` is slower
-                    add_change(self.change, bag_delta(after, before) if before else after)
+                    apply_changes(self.change, bag_delta(after, before) if before else after)
 
     def _map_row(self, row: Row, weight: int) -> Bag:
         """Return what a row is mapped to.
@@ -248,10 +248,10 @@ class _Asking:
     def step(self) -> None:
         """Set `change`; if an answer changed, all rows are evaluated again."""
         for held, source in zip(self._held, self._inputs, strict=True):
-            add_change(held, source.change)
+            apply_changes(held, source.change)
         is_anew = False
         for number, part in self._asked.items():
-            add_change(self._room.held[number], part.change)
+            apply_changes(self._room.held[number], part.change)
             is_anew = is_anew or bool(part.change)
         if is_anew:
             self._room.forget()
@@ -264,7 +264,7 @@ class _Asking:
             self._made.step()
         change = self._made.change
         self.change = bag_delta(change, self._rows) if is_anew else change
-        add_change(self._rows, self.change)
+        apply_changes(self._rows, self.change)
 
     def _begin(self) -> None:
         self._given = [InputRows() for _ in self._inputs]
@@ -289,6 +289,6 @@ class _RecomputedRows:
             self.change = Bag()
             return
         for source, change in changes.items():
-            add_change(self._held[source], change)
+            apply_changes(self._held[source], change)
         rows = evaluate_node(self._node, lambda source: self._held[id(source)])
         self.change, self._rows = bag_delta(rows, self._rows or Bag()), rows

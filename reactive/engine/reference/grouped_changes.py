@@ -13,7 +13,7 @@ from typing import Any
 from optimizer import plan
 from reactive.engine.collections.zset import Row
 from reactive.engine.reference.asking import evaluate_whole
-from reactive.engine.reference.bags import Bag, caller, group_rows, make_bag, net
+from reactive.engine.reference.bags import Bag, caller, group_by_key, make_bag, net
 from reactive.engine.reference.groups import group_row_maker
 from reactive.engine.reference.parts import NodeChange
 
@@ -35,7 +35,7 @@ class GroupedChange:
         """Set `change` by evaluating again the groups whose rows have changed."""
         change, self.change = self._source.change.items(), make_bag({})
         if self._key is not None:
-            moved = group_rows(self._key, change)
+            moved = group_by_key(self._key, change)
         elif change or not self._shown:  # without rows, there is one output row
             moved = {(): list(change)}
         else:

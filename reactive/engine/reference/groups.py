@@ -69,11 +69,11 @@ from reactive.engine.operators import accumulators, tolerant
 from reactive.engine.reference.bags import (
     Bag,
     Of,
-    add_change,
-    asked,
+    apply_changes,
     caller,
-    group_rows,
+    group_by_key,
     make_bag,
+    make_row_test,
     once,
     sum_pairs,
     there,
@@ -97,7 +97,7 @@ def grouping(node: plan.Aggregate) -> Callable[[Bag], Bag]:
     make = group_row_maker(node)
 
     def of(rows: Bag) -> Bag:
-        groups = {(): list(rows.items())} if key is None else group_rows(key, rows.items())
+        groups = {(): list(rows.items())} if key is None else group_by_key(key, rows.items())
         made = [make(name, group) for name, group in groups.items()]
         return once(row for row, is_there in made if is_there)
 
@@ -114,7 +114,7 @@ def group_row_maker(node: plan.Aggregate) -> Callable[[Any, list[Pair]], tuple[R
     has_key = node.key is not None
 
     def row_of(key: Any, group: list[Pair]) -> tuple[Row, bool]:
-        if has_key and _count_values(group) <= 0:
+        if has_key and _sum_counts(group) <= 0:
             return None, False
         results = [
             _accumulator(accumulator, group if of is None else [(of(r), n) for r, n in group])
@@ -134,13 +134,13 @@ def _accumulator(accumulator: Any, values: Values) -> Any:
         values = _there(values)
     match accumulator:
         case accumulators.CountAccumulator():
-            return _count_values(values)
+            return _sum_counts(values)
         case accumulators.SumAccumulator():
-            return total(values)
+            return add_up_values(values)
         case accumulators.AvgAccumulator():
             return (
-                canonical(total(values) / _count_values(values))
-                if _count_values(values) > 0
+                canonical(add_up_values(values) / _sum_counts(values))
+                if _sum_counts(values) > 0
                 else None
             )
         case accumulators.MinAccumulator():
@@ -161,7 +161,7 @@ def _accumulator(accumulator: Any, values: Values) -> Any:
             raise TypeError(f"cannot evaluate aggregate {accumulator!r}")
 
 
-def _count_values(values: Values) -> int:
+def _sum_counts(values: Values) -> int:
     return sum(times for _, times in values)
 
 
@@ -227,10 +227,10 @@ def _fold_tolerantly(inner: Any, values: Values) -> Any:
     return found
 
 
-def total(values: Values) -> Any:
+def add_up_values(values: Values) -> Any:
     """Return the sum of values, kind by kind; 0 for no values.
 
-    >>> total([(Decimal("0.1"), 1), (Decimal("1e30"), 1), (Decimal("-1e30"), 1), (2, 0)])
+    >>> add_up_values([(Decimal("0.1"), 1), (Decimal("1e30"), 1), (Decimal("-1e30"), 1), (2, 0)])
     Decimal('0.1')
     """
     kinds: dict[Any, Values] = {}
@@ -369,7 +369,7 @@ class RowCandidates:
         mine = Lifted(one_value([each for each, _ in pairs]), names, (), count)
         theirs = Lifted(one_value([each for _, each in pairs]), (), (), 0)
         self._source, self._all, self._value = source, rows, compiled_of(theirs)
-        self._tests = [asked(test.predicate, source) for test in reversed(tests)]
+        self._tests = [make_row_test(test.predicate, source) for test in reversed(tests)]
         self._by: dict[Any, Bag] = {}
         self._odd = Bag()
         self._key = compiled_of(mine)
@@ -497,7 +497,7 @@ class Room:
 
     def apply_change(self, number: int, change: Bag) -> None:
         """Apply the change of a relation, and drop the results that read a changed part of it."""
-        add_change(self.held[number], change)
+        apply_changes(self.held[number], change)
         found: list[Any] = [number]
         for each in self._followers.get(number, ()):
             found += each.follow(change)

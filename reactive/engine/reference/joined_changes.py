@@ -27,7 +27,7 @@ from reactive.engine.reference.bags import (
     Bag,
     EqualityMatching,
     PairedInputs,
-    add_change,
+    apply_changes,
     bag_delta,
     join_rows,
     make_bag,
@@ -104,7 +104,7 @@ class ByPairs:
     def step(self) -> None:
         self.change = Bag() if self._pairs is None else make_bag(self._pairs.change)
         for side in self._sides:
-            add_change(self.change, side.take())
+            apply_changes(self.change, side.take())
 
 
 class _Partners:
@@ -129,7 +129,7 @@ class _Partners:
     def take(self) -> Bag:
         """Apply the changes of the rows and pairs; return the change of the shown rows."""
         touched = dict.fromkeys(self._source.change)
-        add_change(self._held, self._source.change)
+        apply_changes(self._held, self._source.change)
         for pair, weight in self._pairs.change.items():
             row = self._row_of(pair)
             touched[row] = None
@@ -145,7 +145,7 @@ class _Partners:
                 moves[row] = moved
                 shown = self._show(row)
                 change[shown] = change.get(shown, 0) + moved
-        add_change(self._shown, moves)
+        apply_changes(self._shown, moves)
         return net(change)
 
 
@@ -178,8 +178,8 @@ class HalfJoin:
         left, right = (part.change for part in self._inputs)
         new_left = [row for row in left if row not in self._lefts]
         new_right = [row for row in right if row not in self._rights]
-        add_change(self._lefts, left)
-        add_change(self._rights, right)
+        apply_changes(self._lefts, left)
+        apply_changes(self._rights, right)
         self._is_signed = self._is_signed or any(self._rights.get(row, 0) < 0 for row in right)
         if self._is_signed:
             self.change = bag_delta(self._all(), self._shown)
@@ -189,7 +189,7 @@ class HalfJoin:
                     self._release(row)
             touched = dict.fromkeys([*left, *self._move_right(right, new_right, new_left)])
             self.change = self._change_of(touched)
-        add_change(self._shown, self.change)
+        apply_changes(self._shown, self.change)
 
     def _all(self) -> Bag:
         """Return the shown rows, recomputed."""

@@ -25,7 +25,7 @@ from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.sorting import Rank, ranker
 from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.reference.asking import inputs_of, reads, relations_asked
-from reactive.engine.reference.bags import Bag, Of, add_change, bag_delta, caller, make_bag, net
+from reactive.engine.reference.bags import Bag, Of, apply_changes, bag_delta, caller, make_bag, net
 from reactive.engine.reference.changes import change_of_node
 from reactive.engine.reference.parts import Constant, InputRows, NodeChange
 from reactive.engine.runtime.progress import SILENT, Progress
@@ -115,7 +115,7 @@ class _Fixpoint:
     def follow(self, changes: Changes) -> list[Bag]:
         """Return the changes of the relations, given the changes of the relations around."""
         for place, change in changes.items():
-            add_change(self._around[place], change)
+            apply_changes(self._around[place], change)
         if not self._has_begun:
             return self._rounds(changes)
         if not any(changes.values()):
@@ -163,7 +163,7 @@ class _Fixpoint:
 def _all_grown(bags: list[Bag], changes: list[Bag]) -> list[Bag]:
     """Add changes to bags in place, and return the bags."""
     for bag, change in zip(bags, changes, strict=True):
-        add_change(bag, change)
+        apply_changes(bag, change)
     return bags
 
 
@@ -192,7 +192,7 @@ class _DistinctRows:
             before = derived.get(row, 0)
             if (before > 0) != (before + weight > 0):
                 found[row] = 1 if weight > 0 else -1
-        add_change(derived, change)
+        apply_changes(derived, change)
         return found
 
 

@@ -191,7 +191,7 @@ def _aggregate_part(node: plan.Aggregate, source: plan.Node, key: Function) -> F
     """Return the fragment of an aggregate; it stores the keys and the aggregated values."""
     count = bindings(source)
     of_key = spread_bindings(key, count)
-    values = [_value(folded, count) for folded in node.aggregates]
+    values = [_make_value_reader(folded, count) for folded in node.aggregates]
 
     def prepare(row: Row) -> tuple[Any, Row]:
         group = canonical(of_key(row))
@@ -206,7 +206,7 @@ def _aggregate_part(node: plan.Aggregate, source: plan.Node, key: Function) -> F
     )
 
 
-def _value(folded: plan.Folded, count: int) -> Callable[[Row], Any]:
+def _make_value_reader(folded: plan.Folded, count: int) -> Callable[[Row], Any]:
     """Return the function from a row to the value that an aggregate reads; None for counts."""
     if isinstance(folded.accumulator, CountAccumulator):
         return lambda row: None
@@ -265,7 +265,7 @@ def _key_of_side(side: Side, count: int) -> Function:
 
 
 @record
-class _Found:
+class _CheckedKey:
     """A key that is already checked, so that it is not searched for a NaN again."""
 
     key: Any
@@ -284,7 +284,7 @@ class FoundKey:
 
     def __call__(self, *values: Any) -> Any:
         found = self._key(values if self.count > 1 else values[0])
-        return NAN if found is NO_MATCH or found is FILTERED else _Found(found)
+        return NAN if found is NO_MATCH or found is FILTERED else _CheckedKey(found)
 
     def __reduce__(self) -> Any:
         return FoundKey, (self.side, self.count)

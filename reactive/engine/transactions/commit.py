@@ -409,7 +409,7 @@ class CommitTimes:
             self.wanted -= self.wanted > 0
         if is_logged(DEBUG):
             names = [(node.plan.name, len(delta)) for node, delta in deltas]  # type: ignore[union-attr]
-            changed = ", ".join(f"{name}: {_count_text(count)}" for name, count in names)
+            changed = ", ".join(f"{name}: {_describe_row_count(count)}" for name, count in names)
             log.debug("commit %d (%s) in %.3f ms", version, changed, 1000 * seconds)
 
     def pass_over(self, commits: int) -> None:
@@ -429,7 +429,7 @@ class CommitTimes:
         return self._seconds + self._estimated
 
 
-def _count_text(count: int) -> str:
+def _describe_row_count(count: int) -> str:
     return f"{count} row" + "s" * (count != 1)
 
 

@@ -6,7 +6,7 @@
     publish    the commit stands, and subscribers are notified
     undo       instead of publishing, at any time: restore tables and operators
 
-    prepared = Prepared(db._engine)
+    prepared = PreparedTransaction(db._engine)
     prepared.begin()
     orders.add(order)
     prepared.prepare()      raises what a view raises: then it is already undone
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("reactive")
 
 
-class Prepared(Uncopyable):
+class PreparedTransaction(Uncopyable):
     """A transaction that commits in two phases. See the module for its contract.
 
     Parameters
@@ -90,7 +90,7 @@ class Prepared(Uncopyable):
     >>> db = Database()
     >>> words = db.table(str, name="words")
     >>> view = words.materialize()
-    >>> with Prepared(db._engine) as prepared:
+    >>> with PreparedTransaction(db._engine) as prepared:
     ...     words.add("be")
     ...     prepared.prepare()
     ...     print(len(view))
@@ -145,7 +145,7 @@ class Prepared(Uncopyable):
         if objects is not None and pending is not None and self._commit is None:
             self._inside(lambda: objects.flush(pending))
 
-    def begin(self) -> Prepared:
+    def begin(self) -> PreparedTransaction:
         """Open a transaction, after others have ended theirs.
 
         Raises
@@ -159,7 +159,7 @@ class Prepared(Uncopyable):
         self._take(transaction)
         return self
 
-    async def begin_async(self) -> Prepared:
+    async def begin_async(self) -> PreparedTransaction:
         """Do as `begin`, without blocking the event loop while it waits."""
         transaction = self._fresh()
         await transaction.__aenter__()
@@ -213,7 +213,7 @@ class Prepared(Uncopyable):
         if self.is_open:
             self._inside(self._publish if self._stands else self._undo)
 
-    def __enter__(self) -> Prepared:
+    def __enter__(self) -> PreparedTransaction:
         return self.begin()
 
     def __exit__(

@@ -177,7 +177,7 @@ class Transaction(Uncopyable):
             queue.deliver_here(self._engine.version, self._patience())
 
     def _has_ended(self) -> None:
-        """Reset, after `Prepared` has committed or undone the changes."""
+        """Reset, after `PreparedTransaction` has committed or undone the changes."""
         self._entered = NEVER
         if self._outer is not None:
             with suppress(ValueError):  # in another context, which has no such variable

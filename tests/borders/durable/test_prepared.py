@@ -10,7 +10,7 @@ import pytest
 
 from reactive import Database, DurabilityError
 from reactive.borders.durable.sqlite_store import SqliteStore
-from reactive.engine.transactions.prepared import Prepared
+from reactive.engine.transactions.prepared import PreparedTransaction
 from tests.borders.durable.faulty import Faults
 
 
@@ -23,7 +23,7 @@ def test_it_is_in_the_file_when_it_is_published(
         words = db.table(str, name="words")
         view = words.materialize()
         for word, stands in [("to", True), ("be", False), ("or", True)]:
-            with Prepared(db._engine) as prepared:
+            with PreparedTransaction(db._engine) as prepared:
                 words.add(word)
                 prepared.prepare()
                 if is_read:
@@ -47,7 +47,7 @@ def test_a_file_that_does_not_take_what_stands_elsewhere_takes_nothing_any_more(
     words = db.table(str, name="words")
     view = words.materialize()
     words.add("to")
-    with Prepared(db._engine) as prepared:
+    with PreparedTransaction(db._engine) as prepared:
         words.add("be")
         prepared.prepare()
         faults._at = faults.calls + 1

@@ -16,7 +16,7 @@ import pytest
 from reactive import Count, Database, Sum, Table, fixpoint
 from reactive.engine.codegen.functions import OWN, BoundValues, build
 from reactive.engine.compiler.templates import SHAPES
-from reactive.engine.operators.loops.grouped import Grouped
+from reactive.engine.operators.loops.grouped import GroupLoopRunner
 from tests.budget import share_of
 
 
@@ -214,7 +214,7 @@ NAMES = (*sorted(n for n in OWN if n == n.lower()), "times_0", "row1", "int", "l
 def test_what_a_query_names_is_none_of_the_variables_of_the_code(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(Grouped, "_do_plainly")
+    monkeypatch.delattr(GroupLoopRunner, "_do_plainly")
     file = tmp_path / "query.py"
     file.write_text(NAMED.format(name=name, field=name))
     place: dict[str, Any] = {"Decimal": Decimal, "NamedTuple": NamedTuple, "__name__": "query"}

@@ -33,7 +33,7 @@ from reactive.engine.collections.exact import (
     state_bytes,
     sum_result,
 )
-from reactive.engine.reference.groups import total
+from reactive.engine.reference.groups import add_up_values
 from tests.thresholds import WAYS, thresholds
 
 
@@ -95,7 +95,7 @@ def text(value: Any) -> str:
 
 
 def expected(values: list[Any]) -> str:
-    return text(total([(value, 1) for value in values]))
+    return text(add_up_values([(value, 1) for value in values]))
 
 
 @given(kept=VALUES, order=st.randoms(use_true_random=False))
@@ -245,7 +245,7 @@ def test_sums_of_parts_make_the_sum_of_all(first: list[Any], other: list[Any]) -
 
 @given(value=NUMBERS, weight=st.integers(1, 1000))
 def test_a_weight_counts_as_so_many_copies(value: Any, weight: int) -> None:
-    wanted = text(total([(value, weight)]))
+    wanted = text(add_up_values([(value, weight)]))
     assert text(sum_result(scale_value(value, weight))) == wanted
     assert text(sum_result(add_value(0, value, weight))) == wanted
 

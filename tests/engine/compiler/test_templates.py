@@ -17,7 +17,7 @@ from optimizer.rewriting.optimize import optimize
 from reactive import Count, Database, StaleCaptureError, Sum, live
 from reactive.engine.codegen import functions
 from reactive.engine.compiler import queries, templates
-from reactive.engine.compiler.chooser import shaped
+from reactive.engine.compiler.chooser import parameterize_query
 from reactive.engine.compiler.substitution import UnknownPlace, substitution
 from tests.budget import TIMES
 from tests.counted_calls import calls_of
@@ -398,14 +398,14 @@ def test_a_database_goes_when_nobody_has_it_whatever_was_learned_of_its_queries(
 def test_what_captures_an_object_of_no_known_meaning_has_no_shape() -> None:
     table = Database().table(Order)
     thing = object()
-    assert shaped(table.where(lambda o: o.customer is thing).plan) is None
+    assert parameterize_query(table.where(lambda o: o.customer is thing).plan) is None
     view = table.where(lambda o: o.amount > 1).materialize()
-    assert shaped(view.where(lambda o: o.customer == 3).plan) is None
+    assert parameterize_query(view.where(lambda o: o.customer == 3).plan) is None
 
 
 def shapes_of(queries: list[Any]) -> Iterator[Any]:
     for query in queries:
-        found = shaped(query.plan)
+        found = parameterize_query(query.plan)
         assert found is not None
         yield found.shape
 

@@ -18,7 +18,7 @@ import pytest
 
 from reactive import ClosedError, Database, Sum, TransactionError
 from reactive.engine.dataflow.schedule import OFTEN
-from reactive.engine.transactions.prepared import Prepared
+from reactive.engine.transactions.prepared import PreparedTransaction
 from reactive.engine.transactions.transaction import Transaction
 from tests.budget import seeds, stride
 from tests.engine.transactions.test_between import PATIENCE, Refused, Side, interrupt
@@ -54,8 +54,8 @@ def fill(side: Side) -> None:
     side.b.upsert((1, 11))
 
 
-def prepared_of(side: Side, change: Callable[[Side], object] = fill) -> Prepared:
-    prepared = Prepared(side.db._engine).begin()
+def prepared_of(side: Side, change: Callable[[Side], object] = fill) -> PreparedTransaction:
+    prepared = PreparedTransaction(side.db._engine).begin()
     change(side)
     prepared.prepare()
     return prepared
@@ -156,17 +156,17 @@ def test_it_takes_no_statement_once_prepared() -> None:
 def test_it_refuses_to_begin_in_a_transaction_and_in_a_closed_database() -> None:
     side = Side()
     with side.db.transaction(), pytest.raises(TransactionError, match="commit_with"):
-        Prepared(side.db._engine).begin()
+        PreparedTransaction(side.db._engine).begin()
     side.change()
     side.db.close()
     with pytest.raises(ClosedError):
-        Prepared(side.db._engine).begin()
+        PreparedTransaction(side.db._engine).begin()
 
 
 def test_a_nested_transaction_that_failed_fails_it() -> None:
     side = Side()
     before = side.state()
-    prepared = Prepared(side.db._engine).begin()
+    prepared = PreparedTransaction(side.db._engine).begin()
     with suppress(Refused), side.db.transaction():
         side.a.add((7, 7))
         raise Refused
@@ -180,7 +180,7 @@ def test_without_changes_there_is_no_version() -> None:
     before = side.state()
     prepared_of(side, nobody).publish()
     prepared_of(side, nobody).undo()
-    with Prepared(side.db._engine):
+    with PreparedTransaction(side.db._engine):
         side.a.add((7, 7))
     assert side.state() == before
     side.a.add((7, 7))
@@ -219,7 +219,7 @@ def test_plans_that_bail_out_are_made_anew(end: str, is_read: bool) -> None:
     a.add((1, 5))
     anew = Mock(wraps=db._engine.queries.without)
     db._engine.queries.without = anew  # type: ignore[method-assign]
-    prepared = Prepared(db._engine).begin()
+    prepared = PreparedTransaction(db._engine).begin()
     a.add_all([(1, 7), (2, "five")])  # the second one has no partner
     prepared.prepare()
     if is_read:
@@ -269,7 +269,7 @@ def test_ctrl_c_waits_until_the_end() -> None:
 
 def run(side: Side, look: Callable[[Side], object], end: str, committed: list[int]) -> None:
     """Prepare a transaction, commit elsewhere in between, and end it by `end`."""
-    with Prepared(side.db._engine) as prepared:
+    with PreparedTransaction(side.db._engine) as prepared:
         fill(side)
         prepared.prepare()
         look(side)
@@ -323,7 +323,7 @@ def test_other_tasks_of_the_same_thread_see_the_last_commit() -> None:
         old = side.state()
         begun = asyncio.Event()
         writing = asyncio.create_task(write(side, begun))
-        prepared = await Prepared(side.db._engine).begin_async()
+        prepared = await PreparedTransaction(side.db._engine).begin_async()
         fill(side)
         prepared.prepare()
 
@@ -348,7 +348,10 @@ def test_of_several_databases_all_are_prepared_before_any_is_published() -> None
     one, two = Side(), Side()
     fragile = two.a.select(lambda r: 1 // r[1]).materialize()
     before = one.state(), two.state()
-    first, second = Prepared(one.db._engine).begin(), Prepared(two.db._engine).begin()
+    first, second = (
+        PreparedTransaction(one.db._engine).begin(),
+        PreparedTransaction(two.db._engine).begin(),
+    )
     fill(one)
     two.a.add((7, 0))
     first.prepare()
@@ -392,7 +395,7 @@ def test_histories_are_those_of_plain_transactions(seed: int) -> None:
                         if not stands:
                             raise Refused
                 else:
-                    prepared = Prepared(one.db._engine).begin()
+                    prepared = PreparedTransaction(one.db._engine).begin()
                     change(one, number)
                     if stands or rng.random() < 0.5:
                         prepared.prepare()

@@ -13,10 +13,10 @@ from reactive.engine.compiler.physical import Apply, Op, Physical
 
 
 def apply_operator(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
-    return _apply(node)
+    return _plan_apply(node)
 
 
-def _apply(node: plan.Node) -> Asking[Physical]:
+def _plan_apply(node: plan.Node) -> Asking[Physical]:
     """Yield the inputs of a node, and return the node as a plain operator over them."""
     sources = []
     for each in node.inputs():

@@ -12,9 +12,9 @@ from reactive.engine.compiler.physical import Op, Physical, PhysicalValues
 
 
 def have_values(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
-    return _values(node) if isinstance(node, plan.Values | plan.Empty) else None
+    return _plan_values(node) if isinstance(node, plan.Values | plan.Empty) else None
 
 
-def _values(node: plan.Values | plan.Empty) -> Asking[Physical]:
+def _plan_values(node: plan.Values | plan.Empty) -> Asking[Physical]:
     yield from ()
     return PhysicalValues(node, Op(node))

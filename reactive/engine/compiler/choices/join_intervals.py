@@ -79,10 +79,10 @@ def _seen_from(own: range_sides.Span, other: range_sides.Span) -> Form:
 def _may_be_in_order(join: plan.Join, ranges: range_sides.Ranges) -> bool:
     """Return True unless the known types of the values have no order."""
     sides = (ranges.left, shapes(join.left)), (ranges.right, (row_shape(join.right),))
-    return all(_has_order(end, of) for span, of in sides for end in span.ends)
+    return all(_may_have_order(end, of) for span, of in sides for end in span.ends)
 
 
-def _has_order(end: Lifted, of: Shapes) -> bool:
+def _may_have_order(end: Lifted, of: Shapes) -> bool:
     """Return False if the declared kind of an end of a range has no order; True if unknown."""
     match end.body:
         case Parameter():

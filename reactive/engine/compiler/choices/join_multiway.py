@@ -64,14 +64,16 @@ def _follow(
     for place in range(len(relations)):
         for key in probe_order.probe_keys(probe_order.probe_order(place, multiway)):
             if key not in found:
-                found[key] = yield from _index(chooser, (join, multiway), relations[key[0]], key)
+                found[key] = yield from _plan_input_index(
+                    chooser, (join, multiway), relations[key[0]], key
+                )
     indexes = list(dict.fromkeys(found.values()))
     places = tuple((key, indexes.index(index)) for key, index in found.items())
     joins, chain = ops(tuple(merged_nodes(join, multiway))), ops(below.chain)
     return Multiway(node, tuple(indexes), places, joins, chain, sink_of(node, below), multiway)
 
 
-def _index(
+def _plan_input_index(
     chooser: Chooser,
     of: tuple[plan.Join, multiways.MultiwayJoin],
     node: plan.Node,

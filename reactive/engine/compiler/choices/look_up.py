@@ -58,9 +58,9 @@ def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
         return None
     candidates, places = [], []
     for what in find_values(conjuncts(found.body), shapes(below.base)):
-        index = _index(below.base, found, what)
+        index = _plan_field_index(below.base, found, what)
         if index is not None:
-            candidates.append(Candidate(_kind(what), index, what.field.name))
+            candidates.append(Candidate(_rank_lookup(what), index, what.field.name))
             places.append(what)
     best = chooser.best_of(tuple(candidates))
     if best is None:
@@ -68,10 +68,10 @@ def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     what, index = places[best], candidates[best].index
     chooser.looked_up.append((index, what.field.name))
     rest = _rest(below, found, what)
-    return _look_up(node, rest, Lookup(rest.base, index, what.values, Op(rest.base)))
+    return _plan_lookup(node, rest, Lookup(rest.base, index, what.values, Op(rest.base)))
 
 
-def _look_up(node: plan.Node, rest: PipelineSource, source: Lookup) -> Asking[Physical]:
+def _plan_lookup(node: plan.Node, rest: PipelineSource, source: Lookup) -> Asking[Physical]:
     """Return the plan of `node` over a look-up: the rest of its chain, and its sink."""
     yield from ()
     if isinstance(node, LINEAR):
@@ -89,7 +89,7 @@ def _first_test(below: PipelineSource) -> Lifted | None:
     return first.predicate if is_read else None  # type: ignore[attr-defined]
 
 
-def _kind(what: FieldValues) -> int:
+def _rank_lookup(what: FieldValues) -> int:
     """Return the rank of a look-up: one value 3, several 2, a range with both ends 1, else 0."""
     match what.values:
         case AnyOf():
@@ -125,7 +125,7 @@ def _is_of_one_family(values: Between) -> bool:
         return False
 
 
-def _index(
+def _plan_field_index(
     table: plan.Node, test: Lifted, what: FieldValues
 ) -> PhysicalIndex | PhysicalRangeIndex | None:
     """Return the index of a table by a field; None for a range whose ends have no common order.

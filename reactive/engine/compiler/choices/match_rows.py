@@ -13,9 +13,9 @@ from reactive.engine.compiler.physical import Match, Op, Physical
 
 
 def match_rows(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
-    return _match(chooser, node) if isinstance(node, AnyJoin) else None
+    return _plan_match(chooser, node) if isinstance(node, AnyJoin) else None
 
 
-def _match(chooser: Chooser, node: AnyJoin) -> Asking[Physical]:
+def _plan_match(chooser: Chooser, node: AnyJoin) -> Asking[Physical]:
     left, right = yield from chooser.indexes(node)
     return Match(node, left, right, Op(node))

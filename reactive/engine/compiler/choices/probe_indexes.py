@@ -20,10 +20,10 @@ from reactive.engine.operators.plain import PipelineSource
 def probe_indexes(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     """Return how to plan `node` with the join in its loop; None if it has no join there."""
     found = chooser.join_of(node) or chooser.outer_join_of(node)
-    return None if found is None else _probe(chooser, node, *found)
+    return None if found is None else _plan_probe(chooser, node, *found)
 
 
-def _probe(
+def _plan_probe(
     chooser: Chooser, node: plan.Node, join: AnyJoin, below: PipelineSource
 ) -> Asking[Physical]:
     """Yield the sides of a join, and return the join as probes of an index of each side."""

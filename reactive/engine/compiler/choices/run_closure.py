@@ -21,9 +21,9 @@ def run_closure(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     if not isinstance(node, plan.Fixpoint) or not chooser.closes or chooser.depends(node):
         return None
     found = closures.closure_of(node, clauses.clauses(node))
-    return None if found is None else _run(node, found)
+    return None if found is None else _plan_closure(node, found)
 
 
-def _run(node: plan.Fixpoint, closure: closures.Closure) -> Asking[Physical]:
+def _plan_closure(node: plan.Fixpoint, closure: closures.Closure) -> Asking[Physical]:
     source = yield closure.source
     return physical.PhysicalClosure(node, source, closure)

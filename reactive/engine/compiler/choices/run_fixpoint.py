@@ -20,19 +20,21 @@ from reactive.engine.operators.plain import chain_over, sides
 def run_fixpoint(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     """Return how to plan a recursion, or one of its relations; None for other nodes."""
     is_ours = isinstance(node.input if isinstance(node, plan.Component) else node, plan.Fixpoint)
-    return _run(chooser, node) if is_ours else None  # type: ignore[arg-type]
+    return _plan_recursive_relation(chooser, node) if is_ours else None  # type: ignore[arg-type]
 
 
-def _run(chooser: Chooser, node: plan.Fixpoint | plan.Component) -> Asking[Physical]:
+def _plan_recursive_relation(
+    chooser: Chooser, node: plan.Fixpoint | plan.Component
+) -> Asking[Physical]:
     """Return the plan of one relation of a recursion; the recursion itself is planned once."""
     defining, index = (node, 0) if isinstance(node, plan.Fixpoint) else (node.input, node.index)
     assert isinstance(defining, plan.Fixpoint)
     if id(defining) not in chooser.fixpoints:
-        chooser.fixpoints[id(defining)] = yield from _fixpoint(chooser, defining)
+        chooser.fixpoints[id(defining)] = yield from _plan_fixpoint(chooser, defining)
     return PhysicalRelation(node, chooser.fixpoints[id(defining)], index)
 
 
-def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[PhysicalFixpoint]:
+def _plan_fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[PhysicalFixpoint]:
     """Yield what the clauses of a recursion read outside it; return the plan of the recursion."""
     program, sources = clauses.clauses(node), list[Physical]()
     deferred = chooser.depends(node)

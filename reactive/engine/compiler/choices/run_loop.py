@@ -20,14 +20,16 @@ def run_loop(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     """Return how to plan an iteration, or one of its relations; None for other nodes."""
     match node:
         case plan.Iterate():
-            return _run(chooser, node, node, 0)
+            return _plan_loop_relation(chooser, node, node, 0)
         case plan.Component(plan.Iterate() as iterate, index):
-            return _run(chooser, node, iterate, index)
+            return _plan_loop_relation(chooser, node, iterate, index)
         case _:
             return None
 
 
-def _run(chooser: Chooser, node: plan.Node, iterate: plan.Iterate, index: int) -> Asking[Physical]:
+def _plan_loop_relation(
+    chooser: Chooser, node: plan.Node, iterate: plan.Iterate, index: int
+) -> Asking[Physical]:
     """Return the plan of one relation of an iteration; the iteration itself is planned once."""
     if id(iterate) not in chooser.loops:
         inputs, given = strata.over_given(iterate)

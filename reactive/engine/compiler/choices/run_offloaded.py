@@ -19,17 +19,17 @@ def run_offloaded(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     if away is None:
         return None
     if away.holds(node) and not away.is_level(node):
-        return _part(away, node, fragments.scan_of(node), is_scan=True)
+        return _plan_fragment(away, node, fragments.scan_of(node), is_scan=True)
     return _move(away, node) if away.includes(node) else None
 
 
 def _move(away: placement.OffloadedNodes, node: plan.Node) -> Asking[Physical]:
     """Return the physical node of a moved part; if it is an order, sort its rows here."""
-    moved = yield from _part(away, node, away.fragment(node), is_scan=False)
+    moved = yield from _plan_fragment(away, node, away.fragment(node), is_scan=False)
     return Apply(node, (moved,), Op(node)) if isinstance(node, plan.OrderBy) else moved
 
 
-def _part(
+def _plan_fragment(
     away: placement.OffloadedNodes, node: plan.Node, fragment: fragments.Fragment, *, is_scan: bool
 ) -> Asking[Physical]:
     """Yield the inputs in the process, and return the remote plan; tables held there feed it."""

@@ -15,10 +15,10 @@ from reactive.engine.operators.plain import PipelineSource
 def run_pipeline(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     """Return how to plan `node` as one loop over a chain; None if it cannot be a loop."""
     below = chooser.chain_of(node)
-    return None if below is None else _run(node, below)
+    return None if below is None else _plan_pipeline(node, below)
 
 
-def _run(node: plan.Node, below: PipelineSource) -> Asking[Physical]:
+def _plan_pipeline(node: plan.Node, below: PipelineSource) -> Asking[Physical]:
     source = yield below.base
     return Pipeline(node, source, below, sink_of(node, below))
 

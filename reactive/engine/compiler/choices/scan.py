@@ -15,17 +15,17 @@ def scan(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     """Return how to read a table, a settled part or a view; None for other nodes."""
     match node:
         case plan.Table() | plan.Settled() | plan.Given():
-            return _scan(node)
+            return _plan_scan(node)
         case plan.View(source):
-            return _view(source)
+            return _plan_view(source)
         case _:
             return None
 
 
-def _scan(node: plan.Table | plan.Settled | plan.Given) -> Asking[Physical]:
+def _plan_scan(node: plan.Table | plan.Settled | plan.Given) -> Asking[Physical]:
     yield from ()
     return Scan(node, Op(node))
 
 
-def _view(source: plan.Node) -> Asking[Physical]:
+def _plan_view(source: plan.Node) -> Asking[Physical]:
     return (yield source)

@@ -30,19 +30,19 @@ def sum_sides(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     if found is None or not isinstance(node, plan.Aggregate) or chooser.depends(node):
         return None
     factors = chooser.factors(node)
-    return None if factors is None else _sum(chooser, node, found[0], factors)
+    return None if factors is None else _plan_factorized_sums(chooser, node, found[0], factors)
 
 
-def _sum(
+def _plan_factorized_sums(
     chooser: Chooser, node: plan.Aggregate, join: Inner, factors: Factorization
 ) -> Asking[Physical]:
     """Yield the sides of the join, and return the aggregate over their sums."""
-    left, right = yield from _sides(chooser, node, join, factors)
+    left, right = yield from _plan_summed_sides(chooser, node, join, factors)
     between = (node.input,) if node.input is not join else ()
     return FactorizedGroups(node, left, right, Op(join), ops(between), Op(node), factors)
 
 
-def _sides(
+def _plan_summed_sides(
     chooser: Chooser, owner: plan.Node, join: Inner, factors: Factorization
 ) -> Asking[tuple[OfSide, OfSide]]:
     """Yield the two sides of the join, and return the plans of their sums."""
@@ -71,5 +71,7 @@ def _side(
         return PartialSums(above, source, below, side, arguments, sums, owner)
     join = below.base
     assert isinstance(join, INNER)
-    left, right = yield from _sides(chooser, owner, join, sums.below or NO_FACTORIZATION)
+    left, right = yield from _plan_summed_sides(
+        chooser, owner, join, sums.below or NO_FACTORIZATION
+    )
     return PairSums(above, left, right, Op(join), ops(below.chain), side, arguments, sums, owner)

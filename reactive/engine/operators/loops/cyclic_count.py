@@ -60,8 +60,8 @@ from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
 from reactive.engine.operators.loops.grouped import (
     NONE_BEFORE,
-    Grouped,
     GroupingOfOne,
+    GroupLoopRunner,
     refuse_plain_step,
 )
 from reactive.engine.operators.operator import BailOut
@@ -71,7 +71,7 @@ Logged = tuple[int, Any, Any, int]
 """The number of an input, a pair of ends, and its previous weight."""
 
 
-class CyclicCount(Grouped):
+class CyclicCount(GroupLoopRunner):
     """Count by a generated loop, into the groups of a plain operator; any error is a `BailOut`."""
 
     __slots__ = ("_held", "_log", "holds_for")

@@ -36,7 +36,7 @@ from reactive.engine.collections.trie import SEVERAL
 from reactive.engine.collections.zset import Pair, consolidate, is_mixed
 from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops.cyclic_count import Cycle
-from reactive.engine.operators.loops.grouped import NONE_BEFORE, Grouped, refuse_plain_step
+from reactive.engine.operators.loops.grouped import NONE_BEFORE, GroupLoopRunner, refuse_plain_step
 from reactive.engine.operators.operator import BailOut
 
 Logged = tuple[int, Any, Any, Sequence[Pair]]
@@ -198,7 +198,7 @@ class CyclicJoinRunner:
 def _return_none() -> None: ...
 
 
-class CyclicJoin(Grouped):
+class CyclicJoin(GroupLoopRunner):
     """Run the loops into the groups of a plain operator; any error becomes a `BailOut`."""
 
     __slots__ = ("_rows", "holds_for")

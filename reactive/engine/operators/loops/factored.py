@@ -69,9 +69,9 @@ from reactive.engine.operators.loops.columns import ColumnSums, column_sums
 from reactive.engine.operators.loops.cyclic_count import ProbeOrders
 from reactive.engine.operators.loops.grouped import (
     NONE_BEFORE,
-    Grouped,
     Grouping,
     GroupingOfOne,
+    GroupLoopRunner,
     refuse_plain_step,
 )
 from reactive.engine.operators.loops.nests import LEFT, RIGHT, changes_loop, loop_of_one
@@ -147,7 +147,7 @@ class SingleChange(Protocol):
         """Return the code that a generated commit runs instead of `step` (`operator.py`)."""
 
 
-class FactoredAggregate(Grouped):
+class FactoredAggregate(GroupLoopRunner):
     """Run loops over sides, or by probe orders; any error becomes a `BailOut`."""
 
     __slots__ = ("_alone", "_owner", "_sides")

@@ -283,7 +283,7 @@ def refuse_plain_step(*deltas: Sequence[Any]) -> Sequence[Pair]:
     raise AssertionError("there is no plain operator of it")
 
 
-class Grouped:
+class GroupLoopRunner:
     """Run a loop on the groups of a plain operator; if it raises, run the plain operators.
 
     For a delta of one row there may be another loop (`GroupingOfOne`).

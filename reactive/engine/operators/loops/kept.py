@@ -303,7 +303,7 @@ def _totals(arrangement: Arrangement, forms: list[list[Column]]) -> list[Column]
     fields = [forms[part.pairs.form] for part in arrangement.parts]
     for part, columns in zip(arrangement.parts, fields, strict=True):
         for value in part.pairs.checked:
-            _values(part, value, columns)
+            _compute_pair_values(part, value, columns)
     found = [arrangement.names]
     for aggregate in arrangement.groups.node.aggregates:
         if isinstance(aggregate.accumulator, CountAccumulator):
@@ -321,7 +321,7 @@ def _group_results(
     kinds = set(arrangement.kinds[place]) if arrangement.given else set()
     for part, columns in zip(arrangement.parts, fields, strict=True):
         value = part.pairs.values[place]
-        flat = _values(part, value, columns)
+        flat = _compute_pair_values(part, value, columns)
         known = {
             Local(f"found_{j}[pair]"): kind
             for j, kind in _single_class_columns(columns, value.found)
@@ -335,7 +335,7 @@ def _group_results(
     return totals(accumulator, lists or [], kinds)
 
 
-def _values(part: ArrangedPairs, value: PairColumn, columns: list[Column]) -> Column:
+def _compute_pair_values(part: ArrangedPairs, value: PairColumn, columns: list[Column]) -> Column:
     """Compute the values of all pairs of a loop, from its constant columns and those of a round."""
     kept = [part.kept[place] for place in value.kept]
     return value.make(part.at, *kept, *[columns[place] for place in value.found])

@@ -18,7 +18,7 @@ from typing import Any
 from reactive.engine.collections.index import KeyedPair
 from reactive.engine.collections.zset import Pair, Pairs
 from reactive.engine.operators.aggregate import GroupAggregates
-from reactive.engine.operators.loops.grouped import Grouped
+from reactive.engine.operators.loops.grouped import GroupLoopRunner
 from reactive.engine.operators.loops.joined import JoinIndexes
 from reactive.engine.operators.matching import OuterJoin
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -70,7 +70,7 @@ class OuterJoinRunner:
         alone: Sequence[Sequence[Pair]],
     ) -> Sequence[Pair] | None:
         """Return the output of the loops; None if the plain operators must run."""
-        found = _run(self._loop, (None, None), self._pairing, left, right, alone)
+        found = _run_matched_loop(self._loop, (None, None), self._pairing, left, right, alone)
         if found is None:
             return None
         out, met = found
@@ -90,7 +90,7 @@ class OuterJoinRunner:
         return self._plain.footprint()
 
 
-class GroupedOuterJoin(Grouped):
+class GroupedOuterJoin(GroupLoopRunner):
     """Run the loops into the groups of a plain operator; otherwise as `OuterJoinRunner`."""
 
     __slots__ = ("_chained", "_join", "_met", "_sides")
@@ -143,7 +143,9 @@ class GroupedOuterJoin(Grouped):
         alone: Sequence[Sequence[Pair]],
     ) -> Sequence[Pair] | None:
         """Return the changed groups by the loops; None if the plain operators must run."""
-        found = _run(self._loop, (self._groups, self._before), self._sides, left, right, alone)
+        found = _run_matched_loop(
+            self._loop, (self._groups, self._before), self._sides, left, right, alone
+        )
         if found is None:
             return None
         out, met = found
@@ -167,7 +169,7 @@ def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
     raise AssertionError("it is done with what was matched")
 
 
-def _run(
+def _run_matched_loop(
     loop: Callable[..., Any],
     into: tuple[Any, Any],
     pairing: JoinIndexes,

@@ -18,7 +18,7 @@ from reactive.engine.collections.index import NO_MATCH, KeyedBatch, KeyedPair
 from reactive.engine.collections.nested_edits import edits_of_parts, inner_edits
 from reactive.engine.collections.order import Edit
 from reactive.engine.collections.order_tree import Tree as OrderTree
-from reactive.engine.collections.order_tree import parts_between
+from reactive.engine.collections.order_tree import find_differing_parts
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.operators.tree.levels import Label, Level, Path, sequence_after, sequence_of
 
@@ -207,7 +207,7 @@ class LevelChanges:
 
     def _in_order(self, level: Level, label: Label, path: Path) -> Iterator[Edit]:
         """Yield the edits of rows in an order; each has a place."""
-        parts = parts_between(*self.trees(level, label))
+        parts = find_differing_parts(*self.trees(level, label))
         touched = self.touched(level).get(label, {}) if level.inside else {}
         stay = [row for row, weight in touched.values() if 0 <= weight < level.weight(label, row)]
 

@@ -301,7 +301,7 @@ def sequence_after(
     `touched` are the new places of rows that stayed, but whose inner levels changed.
     """
     old, new = trees
-    parts = order_tree.parts_between(old, new)
+    parts = order_tree.find_differing_parts(old, new)
     count = len(touched) + sum(max(len(gone), len(came)) for _, gone, _, came in parts)
     if level.inside and count * 2 > new.size:
         return sequence_of(level, new, inner)
