@@ -413,7 +413,7 @@ class Database(Uncopyable, Closeable):
         >>> list(towns)
         [Row(town='Bonn', total=7), Row(town='Ulm', total=7)]
         """
-        return sql().sql(self._engine, text, parameters)  # type: ignore[no-any-return]
+        return sql().query_relation(self._engine, text, parameters)  # type: ignore[no-any-return]
 
     def execute(self, text: str, /, **parameters: Any) -> int:
         """Run a SQL statement that changes the database, in one transaction.

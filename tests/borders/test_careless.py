@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Avg, Count, Database, PlanError, ReactiveError, Sum, TableError
-from reactive.languages.sql.shell.session import load
+from reactive.languages.sql.shell.session import load_file
 
 
 class Loose(NamedTuple):
@@ -215,4 +215,4 @@ def test_an_open_quote_is_told_where_sql_loads_a_file(tmp_path: Path, lines: int
     path = tmp_path / "a.csv"
     path.write_text('id,s\n1,a\n2,"' + "x\n" * lines)
     with pytest.raises(PlanError, match=r"cannot read a\.csv, line 3: "):
-        load(Database(), path)
+        load_file(Database(), path)

@@ -19,24 +19,24 @@ from rich.console import Console
 from rich.markup import escape
 
 from reactive import Database, ReactiveError
-from reactive.languages.sql.shell.session import Shell, is_file, lines_of, load
+from reactive.languages.sql.shell.session import Shell, is_file, lines_of, load_file
 from reactive.languages.sql.terms.common_types import DIALECTS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments`, by default the process's; return the exit code."""
-    given = _parser().parse_args(arguments)
+    given = _build_parser().parse_args(arguments)
     console = Console()
     with Database(dialect=given.dialect) as db:
-        return _run(given, db, console)
+        return _run_files(given, db, console)
 
 
-def _run(given: argparse.Namespace, db: Database, console: Console) -> int:
+def _run_files(given: argparse.Namespace, db: Database, console: Console) -> int:
     """Run the files, then statements from the prompt; return 1 as soon as a file fails, else 0."""
     shell = Shell(db, console)
     for path in given.files:
         try:
-            done = load(db, path) is not None if is_file(path) else shell.run(_text(path))
+            done = load_file(db, path) is not None if is_file(path) else shell.run(_file_text(path))
         except (OSError, ReactiveError) as error:
             console.print(f"[red]{escape(str(error))}[/]", highlight=False)
             done = False
@@ -49,11 +49,11 @@ def _run(given: argparse.Namespace, db: Database, console: Console) -> int:
     return 0
 
 
-def _text(path: str) -> str:
+def _file_text(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line: files, `--dialect` and `--close`."""
     parser = argparse.ArgumentParser(prog="python -m reactive.sql", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

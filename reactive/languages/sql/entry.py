@@ -16,12 +16,12 @@ from reactive.engine.runtime.large_stack import call_with_large_stack, has_large
 from reactive.languages.sql.expressions import predicate, scalar
 from reactive.languages.sql.queries import query
 from reactive.languages.sql.queries.grouping import freed, misreadings_told
-from reactive.languages.sql.queries.kinds import query as read_query
+from reactive.languages.sql.queries.kinds import read_query as read_query
 from reactive.languages.sql.queries.query import SelectQuery
-from reactive.languages.sql.relation import relation_of
+from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.statements.changes import run
 from reactive.languages.sql.terms.common_types import DIALECTS, Dialect
-from reactive.languages.sql.terms.errors import nearest, refuse_unread, too_deep
+from reactive.languages.sql.terms.errors import nearest, nesting_error, refuse_unread
 from reactive.languages.sql.terms.scope import Language, Scope, SqlText
 from reactive.languages.sql.terms.values import (
     BindingSchema,
@@ -29,18 +29,18 @@ from reactive.languages.sql.terms.values import (
     Environment,
     TypedValue,
     as_optional,
+    construct_row,
     is_relation,
-    named,
-    record_of,
+    plan_of_relation,
     schema_of_values,
 )
-from reactive.languages.sql.text.read import depth_of, one
+from reactive.languages.sql.text.read import depth_of, parse_statement
 
 
-def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
+def query_relation(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
     """Return the relation of a query; refuse statements and commands."""
     dialect, catalog = dialect_of(engine), catalog_of(engine)
-    tree = one(text, dialect, parameters)
+    tree = parse_statement(text, dialect, parameters)
     _refuse_unnamed(parameters, tree)
     if not isinstance(tree, exp.Query | exp.Values):
         word = text.split()[0].upper()
@@ -54,17 +54,17 @@ def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
     around = scope_of(tree, text, dialect, catalog, parameters)
     query = around.query(tree)
     with misreadings_told(tree, around):
-        node, schema = _in_order(query) if query.sort else query.rows()
+        node, schema = _order_rows(query) if query.sort else query.rows()
     refuse_unread(tree, text)
     views = tuple(dict.fromkeys(around.environment.views))
-    return relation_of(engine, node, schema, views)
+    return make_relation(engine, node, schema, views)
 
 
 def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
     """Run one statement, and return the number of rows that it changed."""
     engine = engine_of(db)
     dialect, catalog = dialect_of(engine), catalog_of(engine)
-    tree = one(text, dialect, parameters)
+    tree = parse_statement(text, dialect, parameters)
     _refuse_unnamed(parameters, tree)
     return run(tree, scope_of(tree, text, dialect, catalog, parameters), db)
 
@@ -122,9 +122,9 @@ def catalog_of(engine: Any) -> Catalog:
     return found
 
 
-def _in_order(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
+def _order_rows(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
     """Return the rows of a query in its order, within its limit, and their schema."""
-    places = [_column(key, query) for key in query.sort]
+    places = [_column_of_key(key, query) for key in query.sort]
     if None in places:
         return _by_more(query)
     node, schema = replace(query, sort=(), limit=None, offset=0).rows()
@@ -137,7 +137,7 @@ def _in_order(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
     return plan.OrderBy(node, keys, query.limit, query.offset), schema
 
 
-def _column(key: plan.SortKey, query: SelectQuery) -> int | None:
+def _column_of_key(key: plan.SortKey, query: SelectQuery) -> int | None:
     """Return the number of the column that equals a sort key; None if no column does."""
     assert isinstance(key.function, Lifted)
     body = key.function.body
@@ -147,7 +147,7 @@ def _column(key: plan.SortKey, query: SelectQuery) -> int | None:
 def _by_more(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
     """Return rows in the order of values that are not among their columns, and their schema."""
     schema, kind = schema_of_values(query.names, query.values)
-    row = query.scope.function(record_of(kind, [as_optional(value) for value in query.values]))
+    row = query.scope.function(construct_row(kind, [as_optional(value) for value in query.values]))
     beside = [key.function for key in query.sort]
     node = freed(plan.Extend(query.node, (), (row, *beside)))
     keys = tuple(
@@ -165,10 +165,10 @@ def _of_rows(expr: Expr, bindings: int) -> Lifted:
 # SQL put together: which module reads what, and the plan of a text.
 
 
-def _value(node: Any, scope: Scope) -> TypedValue:
+def _read_value(node: Any, scope: Scope) -> TypedValue:
     """Return the value of a node; ARRAY of a query is an array of all its rows."""
     if isinstance(node, exp.Array) and _is_of_query(node.expressions):
-        return query.array(node.expressions[0], scope)
+        return query.array_of_query(node.expressions[0], scope)
     return scalar.value(node, scope)
 
 
@@ -178,12 +178,12 @@ def _is_of_query(parts: list[Any]) -> bool:
 
 
 LANGUAGE = Language(
-    value=_value,
+    value=_read_value,
     true=predicate.true,
     false=predicate.false,
     subquery=query.subquery,
     exists=query.exists,
-    matches=query.matches,
+    matches=query.match_query,
     query=read_query,
 )
 
@@ -201,7 +201,7 @@ def _on_large_stack(read: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return call_with_large_stack(lambda: read(node, scope, **options))
         except RecursionError:
-            raise too_deep(scope.text, node) from None
+            raise nesting_error(scope.text, node) from None
 
     return reading
 
@@ -214,7 +214,7 @@ def scope_of(
     tree: exp.Expr, text: str, dialect: Dialect, catalog: Catalog, parameters: Mapping[str, Any]
 ) -> Scope:
     """Return the scope around a statement: the names of the database, and its parameters."""
-    relations = {name: named(v) for name, v in parameters.items() if is_relation(v)}
+    relations = {name: plan_of_relation(v) for name, v in parameters.items() if is_relation(v)}
     constants = {name: v for name, v in parameters.items() if not is_relation(v)}
     environment = Environment(catalog, relations)
     language = LANGUAGE if depth_of(tree) <= MOST_LEVELS else DEEP_LANGUAGE

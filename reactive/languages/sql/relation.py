@@ -68,7 +68,7 @@ class OrderedSqlRelation(OrderedRelation[*Ts]):
         return view  # type: ignore[no-any-return]
 
 
-def relation_of(
+def make_relation(
     engine: Engine,
     node: plan.Node,
     schema: BindingSchema,

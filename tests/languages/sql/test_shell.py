@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from reactive import Database, PlanError
-from reactive.languages.sql.shell.session import load
+from reactive.languages.sql.shell.session import load_file
 from reactive.languages.sql.text.read import statements
 
 CSV = "id,town,total,day\n1,Bonn,7.5,2026-01-02\n2,Ulm,,2026-01-03\n"
@@ -68,7 +68,7 @@ def test_explain_and_close_are_commands(tmp_path: Path) -> None:
 def test_a_csv_becomes_a_table_of_the_types_of_its_cells(tmp_path: Path) -> None:
     (tmp_path / "orders.csv").write_text(CSV)
     db = Database()
-    table = load(db, tmp_path / "orders.csv")
+    table = load_file(db, tmp_path / "orders.csv")
     assert table.name == "orders"
     assert list(table) == [(1, "Bonn", 7.5, date(2026, 1, 2)), (2, "Ulm", None, date(2026, 1, 3))]
     found = db.sql("select sum(total) as s from orders where day > date '2026-01-01'")
@@ -79,7 +79,7 @@ def test_parquet_becomes_a_table(tmp_path: Path) -> None:
     path = tmp_path / "lists.parquet"
     parquet.write_table(pa.table({"id": [1, 2], "of": [["a", "b"], None]}), path)
     db = Database()
-    assert list(load(db, path)) == [(1, ("a", "b")), (2, None)]
+    assert list(load_file(db, path)) == [(1, ("a", "b")), (2, None)]
     found = db.sql("select id, x from lists, unnest(of) as u(x)").materialize()
     assert sorted(found) == [(1, "a"), (1, "b")]
 
@@ -95,7 +95,7 @@ def test_parquet_becomes_a_table(tmp_path: Path) -> None:
 def test_what_is_no_table_is_said(tmp_path: Path, name: str, text: str, said: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(PlanError, match=said):
-        load(Database(), tmp_path / name)
+        load_file(Database(), tmp_path / name)
 
 
 def test_semicolons_in_texts_and_remarks_end_no_statement() -> None:

@@ -40,7 +40,7 @@ def _lose_values(patch: Patch) -> None:
 
 
 def _show_of_no_rows(patch: Patch) -> None:
-    patch.setattr(grouping, "_of_no_rows", lambda folded: 77)
+    patch.setattr(grouping, "_result_without_rows", lambda folded: 77)
 
 
 def _read_nulls_as_values(patch: Patch) -> None:

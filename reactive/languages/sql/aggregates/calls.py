@@ -54,7 +54,13 @@ from reactive.languages.sql.sqlite.values import addend
 from reactive.languages.sql.terms.errors import peek, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import ANY, DECIMAL, FLOAT, INT, TEXT, SqlType
-from reactive.languages.sql.terms.values import TypedValue, as_optional, callee, itself, present
+from reactive.languages.sql.terms.values import (
+    TypedValue,
+    as_optional,
+    callee,
+    nullable_value,
+    present,
+)
 
 
 @record
@@ -97,7 +103,7 @@ class AggregateCall:
         """Return a value that is NULL in rows that FILTER leaves out; `value` if there is none."""
         if self.test is None:
             return value
-        return itself(Conditional(self.test, as_optional(value), NONE), value.type)
+        return nullable_value(Conditional(self.test, as_optional(value), NONE), value.type)
 
     def constant(self, place: int) -> Any:
         """Return the value of the argument at `place`, a tuple of a list.
@@ -211,7 +217,7 @@ def pair(*values: TypedValue) -> TypedValue:
     tests = present(*values)
     if not tests:
         return TypedValue(packed, SqlType("struct", items=tuple(v.type for v in values)))
-    return itself(Conditional(conjunction(tests), packed, NONE), ANY)
+    return nullable_value(Conditional(conjunction(tests), packed, NONE), ANY)
 
 
 def numeric_argument(asked: AggregateCall, place: int = 0) -> TypedValue:
@@ -230,7 +236,7 @@ def of_values(
     """Return the folds that collect all values of `of` in a group, and call `function` on them."""
     return CallFolds(
         (collect_values(of, scope),),
-        lambda found: itself(Call(callee(function), found), kind),
+        lambda found: nullable_value(Call(callee(function), found), kind),
     )
 
 
@@ -332,7 +338,7 @@ def _fold_in_order(
         else _join_tests(asked.test, conjunction(present(of)) if of.nulls else None)
     )
     if test is not None:
-        packed = itself(Conditional(test, packed.expr, NONE), ANY)
+        packed = nullable_value(Conditional(test, packed.expr, NONE), ANY)
     called = _Ordered(function, directions_of(order), asked.distinct, more)
     return of_values(called, packed, kind, scope)
 
@@ -401,7 +407,7 @@ def make_variance(of_float: Callable[..., Any], of_numeric: Callable[..., Any], 
         sums = (_sum_of(_exact_product(of), scope), _sum_of(_exact_product(of, 2), scope))
         return CallFolds(
             (count_of(of, scope), *sums),
-            lambda found: itself(Call(constant(function), (*found, constant(less))), kind),
+            lambda found: nullable_value(Call(constant(function), (*found, constant(less))), kind),
         )
 
     return make_folds
@@ -433,7 +439,7 @@ def make_regression(function: Callable[..., Any], *parts: str, less: int | None 
         more = () if less is None else (constant(less),)
         return CallFolds(
             (count_of(both, scope), *sums),
-            lambda found: itself(Call(constant(function), (*found, *more)), FLOAT),
+            lambda found: nullable_value(Call(constant(function), (*found, *more)), FLOAT),
         )
 
     return make_folds

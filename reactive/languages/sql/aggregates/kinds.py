@@ -78,7 +78,7 @@ from reactive.languages.sql.terms.types import (
     SqlType,
     sql_name,
 )
-from reactive.languages.sql.terms.values import TypedValue, itself, present
+from reactive.languages.sql.terms.values import TypedValue, nullable_value, present
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
@@ -236,7 +236,9 @@ def _of_intervals(asked: AggregateCall, of: TypedValue, function: Any) -> CallFo
 
     def value(found: tuple[Expr, ...]) -> TypedValue:
         given = found if function is intervals.mean_of_intervals else found[:3]
-        return itself(Conditional(found[3], Call(constant(function), given), NONE), INTERVAL)
+        return nullable_value(
+            Conditional(found[3], Call(constant(function), given), NONE), INTERVAL
+        )
 
     return CallFolds((*sums, count), value)
 
@@ -255,7 +257,7 @@ def _sum_of_value(asked: AggregateCall, of: TypedValue) -> CallFolds:
 
 def _if_any(found: tuple[Expr, ...], kind: SqlType) -> TypedValue:
     """Return the first result of `found`; NULL if the second, a count, is 0."""
-    return itself(Conditional(found[1], found[0], NONE), kind)
+    return nullable_value(Conditional(found[1], found[0], NONE), kind)
 
 
 def _total(asked: AggregateCall) -> CallFolds:
@@ -283,7 +285,7 @@ def _avg(asked: AggregateCall) -> CallFolds:
         return of_values(folds.mean_of_different, of, kind, asked.scope)
     mean = fold(Avg(nothing, skip_none=of.nullable), of, asked.scope)
     if kind is not FLOAT or of.type.kind != "decimal":
-        return CallFolds((mean,), lambda found: itself(found[0], kind))
+        return CallFolds((mean,), lambda found: nullable_value(found[0], kind))
     return CallFolds(
         (mean,), lambda found: TypedValue(Call(constant(float), found), FLOAT, (found[0],))
     )
@@ -314,7 +316,9 @@ def _mean_of_times(asked: AggregateCall, of: TypedValue) -> CallFolds:
         return of_values(OfDifferent(folds.MeanOf(function)), whole_numbers, kind, asked.scope)
     total = fold(Sum(nothing, skip_none=of.nullable), whole_numbers, asked.scope)
     count = count_of(of, asked.scope)
-    return CallFolds((total, count), lambda found: itself(Call(constant(function), found), kind))
+    return CallFolds(
+        (total, count), lambda found: nullable_value(Call(constant(function), found), kind)
+    )
 
 
 def _make_extreme(kind: Any) -> Maker:
@@ -353,7 +357,7 @@ def _truth(kind: Any) -> Maker:
     def make_folds(asked: AggregateCall) -> CallFolds:
         of = cast(asked.value(), BOOL, asked.scope)
         function = fold(kind(nothing, skip_none=of.nullable), of, asked.scope)
-        return CallFolds((function,), lambda found: itself(found[0], BOOL))
+        return CallFolds((function,), lambda found: nullable_value(found[0], BOOL))
 
     return make_folds
 

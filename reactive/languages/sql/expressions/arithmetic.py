@@ -36,7 +36,7 @@ from reactive.languages.sql.terms.values import (
     TypedValue,
     callee,
     is_null,
-    literal,
+    literal_value,
     strict,
 )
 
@@ -350,7 +350,7 @@ def _divide(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> Typ
         return _remainder(left, right, scope)
     if left.type.kind == "interval":
         by = cast(right, FLOAT, scope)
-        inverse = apply(numbers.checked_quotient, FLOAT, literal(1.0), by)
+        inverse = apply(numbers.checked_quotient, FLOAT, literal_value(1.0), by)
         return apply(intervals.multiple_with_days, INTERVAL, left, inverse)
     if whole_numbers and (isinstance(node, exp.IntDiv) or (scope.dialect.integer_division)):
         if scope.dialect.name != "duckdb":

@@ -46,9 +46,9 @@ from reactive.languages.sql.terms.values import (
     callee,
     check_arguments,
     is_simple,
-    itself,
     leaves,
-    literal,
+    literal_value,
+    nullable_value,
     strict,
 )
 
@@ -178,7 +178,7 @@ def _convert_by(
         return TypedValue(value.expr, to, value.nulls)
     if attempt:
         given = (callee(function), as_optional(value), *map(constant, more))
-        return itself(Call(constant(moments.attempt), given), to)
+        return nullable_value(Call(constant(moments.attempt), given), to)
     return _call_or_fold(function, to, value, *more)
 
 
@@ -383,7 +383,7 @@ def _call_or_fold(
     """Return a call, evaluated now if its value is constant and it does not raise."""
     if isinstance(value.expr, Constant) and not value.nulls:
         try:
-            return TypedValue(literal(function(value.expr.value, *more)).expr, to)
+            return TypedValue(literal_value(function(value.expr.value, *more)).expr, to)
         except (ArithmeticError, ValueError, TypeError):
             pass
     return strict(Call(callee(function), (value.expr, *map(constant, more))), to, value)
@@ -403,9 +403,9 @@ def maybe(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> T
     """Return a call of a function that may give NULL; it is also NULL where an argument is."""
     check_arguments(function, values)
     if not leaves(*values):
-        return itself(Call(callee(function), tuple(v.expr for v in values)), kind)
+        return nullable_value(Call(callee(function), tuple(v.expr for v in values)), kind)
     given = (callee(function), *map(as_optional, values))
-    return itself(Call(constant(moments.strict_call), given), kind)
+    return nullable_value(Call(constant(moments.strict_call), given), kind)
 
 
 def convert_for_column(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:

@@ -39,8 +39,8 @@ from reactive.languages.sql.terms.values import (
     as_optional,
     is_null,
     is_simple,
-    itself,
     leaves,
+    nullable_value,
     present,
 )
 
@@ -87,7 +87,7 @@ def by_parts(value: TypedValue) -> TypedValue:
     if value.type.kind not in ("struct", "array"):
         return value
     made = Call(constant(rows.rank), (as_optional(value),))
-    return itself(made, ANY) if value.nullable else TypedValue(made, ANY)
+    return nullable_value(made, ANY) if value.nullable else TypedValue(made, ANY)
 
 
 def from_parts(sorted_by: Expr, of: TypedValue) -> Expr:

@@ -20,7 +20,7 @@ from reactive.languages.sql.terms.values import (
     as_optional,
     callee,
     is_null,
-    itself,
+    nullable_value,
     strict,
 )
 
@@ -69,7 +69,9 @@ def _like_elements(node: Any, inner: Any, scope: Scope) -> TypedValue:
     fits = kind(tests[_like_function(inner, scope, one)])
     if scope.dialect.name != "postgres":
         return maybe(fits, BOOL, one, array)
-    return itself(Call(callee(rows.OfElements(fits)), (as_optional(one), as_optional(array))), BOOL)
+    return nullable_value(
+        Call(callee(rows.OfElements(fits)), (as_optional(one), as_optional(array))), BOOL
+    )
 
 
 def _like_symbol(node: Any) -> str:

@@ -50,7 +50,7 @@ from reactive.languages.sql.terms.values import (
     as_optional,
     callee,
     is_null,
-    itself,
+    nullable_value,
     strict,
 )
 
@@ -94,7 +94,9 @@ def condition_value(node: Any, scope: Scope) -> TypedValue:
     made = scope.true(node)
     if not may_be_null(node, scope):
         return TypedValue(as_boolean(made), BOOL)
-    return itself(Conditional(made, TRUE, Conditional(scope.false(node), FALSE, NONE)), BOOL)
+    return nullable_value(
+        Conditional(made, TRUE, Conditional(scope.false(node), FALSE, NONE)), BOOL
+    )
 
 
 def may_be_null(node: Any, scope: Scope) -> bool:
@@ -246,7 +248,7 @@ def _compare_with_array(node: Any, scope: Scope) -> TypedValue:
         else:
             values = scope.value(left), scope.value(array)
         given = tuple(map(as_optional, values))
-        return itself(Call(callee(of), given), BOOL)
+        return nullable_value(Call(callee(of), given), BOOL)
     return maybe(function(symbol), BOOL, scope.value(left), scope.value(array))
 
 

@@ -37,7 +37,7 @@ from reactive.languages.sql.terms.values import (
     ArgumentError,
     TypedValue,
     as_optional,
-    literal,
+    literal_value,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ def value(node: Any, scope: Scope) -> TypedValue:
         case exp.Literal():
             return _literal(node, scope)
         case exp.Boolean():
-            return literal(int(node.this) if scope.dialect.numeric_booleans else bool(node.this))
+            return literal_value(
+                int(node.this) if scope.dialect.numeric_booleans else bool(node.this)
+            )
         case exp.Null():
             return NULL_VALUE
         case exp.Paren() if node.meta.get(PREFIX_PLUS):
@@ -85,7 +87,7 @@ def value(node: Any, scope: Scope) -> TypedValue:
         case exp.HexString() if scope.dialect.name == "duckdb" and _is_hex_number(node, scope):
             raise scope.error(node, "duckdb has no numbers in hexadecimal digits")
         case exp.ByteString() | exp.HexString():
-            return literal(
+            return literal_value(
                 bytes.fromhex(node.this) if isinstance(node, exp.HexString) else node.this
             )
         case _ if arithmetic.is_arithmetic(node) and scope.dialect.name == "postgres":
@@ -179,25 +181,25 @@ def _literal(node: exp.Literal, scope: Scope) -> TypedValue:
     """Return a literal as a constant, with the type that the dialect gives it."""
     text = node.this
     if node.is_string:
-        return literal(text)
+        return literal_value(text)
     if scope.dialect.name == "postgres":
         return _read_postgres_number(text)
     if text.isdigit():
-        made = literal(int(text))
+        made = literal_value(int(text))
         return TypedValue(made.expr, SqlType("int", size=4 if len(text) < 10 else 8))
     if "e" in text.lower() or not scope.dialect.exact_literals:
-        return literal(float(text))
+        return literal_value(float(text))
     digits = text.partition(".")[2]
     kind = SqlType("decimal", len(text.replace(".", "")), len(digits))
-    return TypedValue(literal(Decimal(text)).expr, kind)
+    return TypedValue(literal_value(Decimal(text)).expr, kind)
 
 
 def _read_postgres_number(text: str) -> TypedValue:
     """Return a number of Postgres: an integer of the size that it needs, or a numeric."""
     if text.isdigit() and int(text) < 1 << 63:
-        made = literal(int(text))
+        made = literal_value(int(text))
         return TypedValue(made.expr, SqlType("int", size=4 if int(text) < 1 << 31 else 8))
-    return literal(decimal_of_text(text))
+    return literal_value(decimal_of_text(text))
 
 
 def _cast(node: Any, scope: Scope) -> TypedValue:
@@ -219,7 +221,7 @@ def _cast(node: Any, scope: Scope) -> TypedValue:
     attempt = isinstance(node, exp.TryCast)
     made = cast(scope.value(node.this), kind, scope, attempt=attempt, exact=True)
     length = checked_length(node.args["to"], scope)
-    return made if length is None else apply(texts.cut, TEXT, made, literal(length))
+    return made if length is None else apply(texts.cut, TEXT, made, literal_value(length))
 
 
 def checked_length(declared: Any, scope: Scope) -> int | None:

@@ -32,7 +32,7 @@ from reactive.languages.sql.terms.types import (
     SqlType,
     sql_name,
 )
-from reactive.languages.sql.terms.values import TypedValue, callee, is_simple, literal
+from reactive.languages.sql.terms.values import TypedValue, callee, is_simple, literal_value
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
@@ -192,7 +192,7 @@ def shift_instants(
     kinds = (left.type.kind, right.type.kind)
     if symbol == "+" and kinds[0] == "interval":
         left, right, kinds = right, left, kinds[::-1]
-    zone = literal(scope.dialect.timezone)
+    zone = literal_value(scope.dialect.timezone)
     if kinds[1] == "interval" and symbol in ("+", "-") and kinds[0] in OF_TIME:
         functions = {"+": arrays.later, "-": arrays.earlier}
         if scope.dialect.name == "duckdb":
@@ -260,9 +260,11 @@ def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -
         for each in _time_arguments(node):
             value = scope.value(each)
             if unit.startswith("timezone") and is_zoned(value):
-                return applied(arrays.part_of_zone, INT, literal(unit), value, literal(zone))
+                return applied(
+                    arrays.part_of_zone, INT, literal_value(unit), value, literal_value(zone)
+                )
             if is_zoned(value):
-                value = applied(arrays.naive, TIMESTAMP, value, literal(zone))
+                value = applied(arrays.naive, TIMESTAMP, value, literal_value(zone))
             if id(each) not in scope.values:
                 kept[id(each)] = scope.values[id(each)] = value
         made: TypedValue = maker(node, scope)
@@ -297,7 +299,7 @@ def _translate_by_own_rule(
     key: Any, node: Any, scope: Scope, cast: Cast, applied: Applied
 ) -> TypedValue | None:
     """Return the value of a call that has its own rule for instants; None if none applies."""
-    zone = literal(scope.dialect.timezone)
+    zone = literal_value(scope.dialect.timezone)
     if key is exp.AtTimeZone:
         return _translate_at_time_zone(
             scope.value(node.this), scope.value(node.args["zone"]), node, scope, cast, applied
@@ -321,7 +323,7 @@ def _translate_by_own_rule(
     if key is exp.DateDiff and (unit := _unit_below_a_day(node)):
         values = [scope.value(each) for each in (node.expression, node.this)]
         if all(map(is_zoned, values)):
-            return applied(arrays.boundaries, INT, literal(unit), *values, zone)
+            return applied(arrays.boundaries, INT, literal_value(unit), *values, zone)
     if key in (exp.DateAdd, exp.DateSub) and node.args.get("unit") is None:
         value = scope.value(node.this)
         if is_zoned(value):
@@ -340,7 +342,7 @@ def _make_instant(node: Any, scope: Scope, cast: Cast, applied: Applied) -> Type
     """Translate MAKE_TIMESTAMPTZ, in a zone that is named or in that of the database."""
     kinds = (*[INT] * 5, FLOAT, TEXT)
     given = [cast(scope.value(e), k, scope) for e, k in zip(node.expressions, kinds, strict=False)]
-    zone = literal(scope.dialect.timezone)
+    zone = literal_value(scope.dialect.timezone)
     other = zone if len(given) < 7 else _zone(given.pop(), node, scope, applied)
     return applied(arrays.of_parts, INSTANT, *given, other, zone)
 
@@ -360,7 +362,7 @@ def _zone(other: TypedValue, node: Any, scope: Scope, applied: Applied) -> Typed
     if scope.dialect.name == "duckdb" and name[:1] in ("+", "-"):
         raise scope.error(node, f"duckdb has no time zone {name!r}", "name one, as 'Europe/Berlin'")
     check_zone(name, node, scope)
-    return literal(arrays.posix(name) if is_postgres else name)
+    return literal_value(arrays.posix(name) if is_postgres else name)
 
 
 def _of_seconds(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
@@ -370,7 +372,7 @@ def _of_seconds(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
     if scale is not None and str(scale.this) == "3" and is_zoned(value):
         return applied(arrays.epoch_milliseconds, INT, value)
     if scale is None and value.type.kind not in ("text", *OF_TIME):
-        return applied(arrays.of_seconds, INSTANT, value, literal(scope.dialect.timezone))
+        return applied(arrays.of_seconds, INSTANT, value, literal_value(scope.dialect.timezone))
     return None
 
 
@@ -380,11 +382,11 @@ def _truncate_instant(node: Any, scope: Scope, applied: Applied) -> TypedValue |
     unit = unit_named(node.args["unit"].name)
     if not is_zoned(value) or unit not in {*intervals.LENGTHS, *intervals.MONTHS}:
         return None
-    zone = literal(scope.dialect.timezone)
+    zone = literal_value(scope.dialect.timezone)
     if other is not None:
         zone = _zone(scope.value(other), node, scope, applied)
     function = arrays.truncated_of_duckdb if scope.dialect.name == "duckdb" else arrays.truncated
-    return applied(function, value.type, literal(unit), value, zone)
+    return applied(function, value.type, literal_value(unit), value, zone)
 
 
 def _translate_at_time_zone(
@@ -417,7 +419,7 @@ def _translate_at_time_zone(
             raise scope.error(node, f"cannot read {text.expr} as a time with a zone")
     if value.type.kind == "date":
         value = cast(value, INSTANT if scope.dialect.name == "postgres" else TIMESTAMP, scope)
-    zone = literal(scope.dialect.timezone)
+    zone = literal_value(scope.dialect.timezone)
     if value.type == MOMENT:
         return applied(arrays.turned, MOMENT, value, other, zone)
     if value.type.kind == "timestamptz":

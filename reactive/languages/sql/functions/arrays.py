@@ -32,10 +32,10 @@ from reactive.languages.sql.terms.values import (
     TypedValue,
     as_optional,
     check_arguments,
-    counts_told,
+    count_error_text,
     is_null,
-    itself,
-    literal,
+    literal_value,
+    nullable_value,
 )
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def cast_arguments(
     """
     nodes = arguments(node)
     if parameters and not len(parameters) - optional <= len(nodes) <= len(parameters):
-        told = counts_told(len(parameters) - optional, len(parameters), len(nodes))
+        told = count_error_text(len(parameters) - optional, len(parameters), len(nodes))
         raise scope.error(node, f"{function_name(node)}() {told}")
     values = [scope.value(each) for each in nodes]
     kinds = (*parameters, *[ANY] * len(values))
@@ -209,10 +209,10 @@ def series_of(node: Any, scope: Scope, most: int | None) -> TypedValue:
     parts = [node.args.get(each) for each in ("start", "end", "step")]
     values = [scope.value(each) for each in parts if isinstance(each, exp.Expr)]
     kinds = [value.type.kind for value in values]
-    limit = [] if most is None else [literal(most)]
+    limit = [] if most is None else [literal_value(most)]
     if set(kinds) <= {"int", "null", "any", "bool"}:
         if len(values) == 2 and limit:
-            values.append(literal(1))
+            values.append(literal_value(1))
         function = arrays.numbers if is_range else arrays.series
         return apply(function, SqlType("array", items=(INT,)), *values, *limit)
     moments = {"date", "timestamp", "timestamptz", "null"}
@@ -227,7 +227,7 @@ def series_of(node: Any, scope: Scope, most: int | None) -> TypedValue:
     if "timestamptz" in kinds:
         kind, zone = INSTANT, scope.dialect.timezone
         values[:2] = [cast(value, INSTANT, scope) for value in values[:2]]
-    more = (literal(most or MOST), literal(zone), literal(not is_range))
+    more = (literal_value(most or MOST), literal_value(zone), literal_value(not is_range))
     return apply(arrays.moments, SqlType("array", items=(kind,)), *values, *more)
 
 
@@ -250,7 +250,7 @@ def _concatenate_arrays(node: Any, scope: Scope) -> TypedValue:
     if scope.dialect.name == "duckdb":
         items = tuple(map(as_optional, values))
         check_arguments(arrays.concatenated_of_all, [v for v in values if not is_null(v)])
-        return itself(Call(constant(arrays.concatenated_of_all), items), kind)
+        return nullable_value(Call(constant(arrays.concatenated_of_all), items), kind)
     made = values[0]
     for value in values[1:]:
         made = apply(arrays.concatenated, kind, made, value)
@@ -280,7 +280,9 @@ def _define_with_element(
         kind = array.type if result is SAME else result
         if knows_null:
             check_arguments(function, (array, item))
-            return itself(Call(constant(function), (as_optional(array), as_optional(item))), kind)
+            return nullable_value(
+                Call(constant(function), (as_optional(array), as_optional(item))), kind
+            )
         return (maybe if nullable else apply)(function, kind, array, item)
 
     return translate
@@ -327,7 +329,9 @@ def _sort_list(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(node.this)
     ways = [_is_true(node.args.get(name)) for name in ("asc", "nulls_first")]
     is_ascending = node.args.get("asc") is None or ways[0]
-    return apply(arrays.in_order, value.type, value, literal(not is_ascending), literal(ways[1]))
+    return apply(
+        arrays.in_order, value.type, value, literal_value(not is_ascending), literal_value(ways[1])
+    )
 
 
 def _is_true(node: Any) -> bool:

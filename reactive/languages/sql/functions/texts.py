@@ -27,9 +27,9 @@ from reactive.languages.sql.terms.values import (
     check_arguments,
     is_null,
     is_simple,
-    itself,
     leaves,
-    literal,
+    literal_value,
+    nullable_value,
     present,
 )
 
@@ -88,7 +88,7 @@ def _define_split(function: Any) -> Maker:
         values = cast_arguments(node, scope, TEXT, TEXT)
         kind = SqlType("array", items=(TEXT,))
         check_arguments(function, values)
-        return itself(Call(constant(function), tuple(map(as_optional, values))), kind)
+        return nullable_value(Call(constant(function), tuple(map(as_optional, values))), kind)
 
     return translate
 
@@ -204,7 +204,9 @@ def _replace_match(node: Any, scope: Scope) -> TypedValue:
 def _extract_match(node: Any, scope: Scope) -> TypedValue:
     values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.expression)]
     group = node.args.get("group")
-    return apply(texts.extracted_match, TEXT, *values, scope.value(group) if group else literal(0))
+    return apply(
+        texts.extracted_match, TEXT, *values, scope.value(group) if group else literal_value(0)
+    )
 
 
 def _place(node: Any, scope: Scope) -> TypedValue:
@@ -260,7 +262,11 @@ TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.BitLength: define_function(texts.bits_of, INT, TEXT),
     exp.RegexpLike: define_function(texts.has_match, BOOL, TEXT, TEXT, TEXT, optional=1),
     exp.RegexpILike: lambda node, scope: apply(
-        texts.has_match, BOOL, scope.value(node.this), scope.value(node.expression), literal("i")
+        texts.has_match,
+        BOOL,
+        scope.value(node.this),
+        scope.value(node.expression),
+        literal_value("i"),
     ),
     exp.RegexpFullMatch: define_function(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
     exp.SimilarTo: define_function(texts.is_match, BOOL, TEXT, TEXT),
@@ -301,7 +307,7 @@ def choose_branch(
         made = value_if(test, as_optional(value), made)
     if not any(value.nullable for value in values):
         return TypedValue(made, kind)
-    return itself(made, kind)
+    return nullable_value(made, kind)
 
 
 def value_if(test: Expr, then: Expr, otherwise: Expr) -> Expr:
@@ -356,7 +362,7 @@ def coalesce_values(node: Any, scope: Scope) -> TypedValue:
         made: Expr = Conditional(tests, values[0].expr, as_optional(values[1]))
     else:
         made = Call(constant(moments.coalesce), tuple(map(as_optional, values)))
-    return itself(made, kind) if values[-1].nullable else TypedValue(made, kind)
+    return nullable_value(made, kind) if values[-1].nullable else TypedValue(made, kind)
 
 
 def _until_never_null(values: tuple[TypedValue, ...]) -> tuple[TypedValue, ...]:
@@ -378,9 +384,9 @@ def translate_nullif(node: Any, scope: Scope) -> TypedValue:
     one, two = align(node, scope, value, other)
     if one.expr is value.expr:
         made = Call(constant(moments.null_if), (as_optional(value), as_optional(two)))
-        return itself(made, value.type)
+        return nullable_value(made, value.type)
     test = Call(constant(_equal), (as_optional(one), as_optional(two)))
-    return itself(Conditional(test, NONE, as_optional(value)), value.type)
+    return nullable_value(Conditional(test, NONE, as_optional(value)), value.type)
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -395,18 +401,18 @@ def _define_extreme(function: Any, builtin: Any) -> Maker:
         values, kind = equal_types(found, scope, node)
         if kind.kind in ("struct", "array"):
             by_rank = rows.greatest if builtin is max else rows.least
-            return itself(Call(constant(by_rank), tuple(map(as_optional, values))), kind)
+            return nullable_value(Call(constant(by_rank), tuple(map(as_optional, values))), kind)
         if not any(value.nullable for value in values):
             if any(map(is_null, values)):
                 return NULL_VALUE
             return values[0] if len(values) == 1 else apply(builtin, kind, *values)
-        return itself(Call(constant(function), tuple(map(as_optional, values))), kind)
+        return nullable_value(Call(constant(function), tuple(map(as_optional, values))), kind)
 
     return translate
 
 
 def _translate_typeof(node: Any, scope: Scope) -> TypedValue:
-    return literal(sql_name(scope.value(arguments(node)[0]).type))
+    return literal_value(sql_name(scope.value(arguments(node)[0]).type))
 
 
 def _take_first_argument(node: Any, scope: Scope) -> TypedValue:

@@ -36,7 +36,7 @@ from reactive.languages.sql.terms.types import (
     range_of,
     sql_name,
 )
-from reactive.languages.sql.terms.values import NULL_VALUE, TypedValue, is_null, literal
+from reactive.languages.sql.terms.values import NULL_VALUE, TypedValue, is_null, literal_value
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
@@ -65,7 +65,7 @@ def extract_part(unit: str, value: TypedValue, node: exp.Expr, scope: Scope) -> 
     if scope.dialect.name == "duckdb" and named not in has.get(value.type.kind, times.PARTS):
         raise scope.error(node, f"duckdb has no part {named!r} of {sql_name(value.type)}")
     kind = FLOAT if named in FRACTIONS else INT
-    return apply(times.extracted, kind, literal(named), value)
+    return apply(times.extracted, kind, literal_value(named), value)
 
 
 def _translate_extract(node: Any, scope: Scope) -> TypedValue:
@@ -92,7 +92,7 @@ def unit_of(node: Any, scope: Scope, unit: str) -> TypedValue:
     known = {**intervals.LENGTHS, **intervals.MONTHS}
     if named not in known:
         raise scope.error(node, f"there is no unit of time {unit!r}{scope.nearest(named, known)}")
-    return literal(named)
+    return literal_value(named)
 
 
 def _truncate_moment(node: Any, scope: Scope) -> TypedValue:
@@ -125,10 +125,12 @@ def translate_interval(node: Any, scope: Scope) -> TypedValue:
         return argument(scope.value(amount), INTERVAL, scope)
     unit = unit_of(node, scope, node.args["unit"].name)
     if isinstance(amount, exp.Literal):
-        return literal(intervals.interval(float(amount.this), str(_constant_value(unit))))
+        return literal_value(intervals.interval(float(amount.this), str(_constant_value(unit))))
     value = scope.value(amount)
     if isinstance(value.expr, Constant) and not value.nulls:
-        return literal(intervals.interval(float(value.expr.value), str(_constant_value(unit))))
+        return literal_value(
+            intervals.interval(float(value.expr.value), str(_constant_value(unit)))
+        )
     return apply(intervals.interval, INTERVAL, argument(value, FLOAT, scope), unit)
 
 
@@ -143,8 +145,10 @@ def _amount_of(unit: str) -> Maker:
     def translate(node: Any, scope: Scope) -> TypedValue:
         value = scope.value(arguments(node)[0])
         if isinstance(value.expr, Constant) and not value.nulls:
-            return literal(intervals.interval(float(value.expr.value), unit))
-        return apply(intervals.interval, INTERVAL, argument(value, FLOAT, scope), literal(unit))
+            return literal_value(intervals.interval(float(value.expr.value), unit))
+        return apply(
+            intervals.interval, INTERVAL, argument(value, FLOAT, scope), literal_value(unit)
+        )
 
     return translate
 
@@ -349,7 +353,9 @@ def _rounded_type(
         return kind, digits
     written = sign * known.value
     scale = written if kind.scale is None else min(kind.scale, written)
-    return SqlType("decimal", kind.precision, max(scale, 0)), [literal(scale)] if digits else []
+    return SqlType("decimal", kind.precision, max(scale, 0)), [
+        literal_value(scale)
+    ] if digits else []
 
 
 def _truncate_number(node: Any, scope: Scope) -> TypedValue:
@@ -432,7 +438,7 @@ def _true_of(value: Any) -> bool:
 
 def _translate_bit_count(node: Any, scope: Scope) -> TypedValue:
     (value,) = cast_arguments(node, scope, INT)
-    return apply(numbers.bits, INT, value, literal(8 * (value.type.size or 8)))
+    return apply(numbers.bits, INT, value, literal_value(8 * (value.type.size or 8)))
 
 
 def _translate_abs(node: Any, scope: Scope) -> TypedValue:
@@ -458,7 +464,7 @@ def _define_bit_operation(function: Any, *, sized: bool = False) -> Maker:
         kind = integer_of(left, right, node)
         if is_null(left) or is_null(right):
             return TypedValue(NULL_VALUE.expr, kind, NULL_VALUE.nulls)
-        most = [literal(range_of(kind)[1])] if sized and kind.size is not None else []
+        most = [literal_value(range_of(kind)[1])] if sized and kind.size is not None else []
         return apply(function, kind, left, right, *most)
 
     return translate
@@ -493,7 +499,7 @@ NUMBER_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.Ln: _define_of_float(numbers.logarithm),
     exp.Log: _translate_log,
     exp.Pow: define_function(numbers.power, FLOAT, FLOAT, FLOAT),
-    exp.Pi: lambda node, scope: literal(math.pi),
+    exp.Pi: lambda node, scope: literal_value(math.pi),
     exp.Sin: _define_of_float(numbers.Total(math.sin)),
     exp.Cos: _define_of_float(numbers.Total(math.cos)),
     exp.Tan: _define_of_float(numbers.Total(math.tan)),

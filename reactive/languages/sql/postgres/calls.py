@@ -51,8 +51,8 @@ from reactive.languages.sql.terms.values import (
     as_optional,
     callee,
     is_null,
-    itself,
-    literal,
+    literal_value,
+    nullable_value,
 )
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def apply_form(found: Form, values: Sequence[TypedValue], scope: Scope) -> Typed
     if found.asks_null:
         expr = Call(callee(found.function), tuple(map(as_optional, made)))
         kind = found.result or made[0].type
-        return itself(expr, kind) if found.nullable else TypedValue(expr, kind)
+        return nullable_value(expr, kind) if found.nullable else TypedValue(expr, kind)
     if any(map(is_null, values)):
         return TypedValue(NULL_VALUE.expr, found.result or made[0].type, NULL_VALUE.nulls)
     kind = found.result or made[0].type
@@ -252,7 +252,7 @@ def _read_time_field(
     )
     if is_wrong or (value.type.kind == "time" and named not in times.OF_TIME):
         raise scope.error(node, f"postgres has no field {named!r} of {kind_name(value)}")
-    return apply(function, kind, literal(named), value)
+    return apply(function, kind, literal_value(named), value)
 
 
 def _extract_field(node: Any, scope: Scope) -> TypedValue:
@@ -282,10 +282,10 @@ def _truncate_time(node: Any, scope: Scope) -> TypedValue:
         )
     value = scope.value(of)
     if value.type.kind == "interval":
-        return apply(times.truncated_interval, INTERVAL, literal(named), value)
+        return apply(times.truncated_interval, INTERVAL, literal_value(named), value)
     if value.type.kind not in ("date", "timestamp", "any", "null"):
         raise scope.error(node, f"postgres has no date_trunc(text, {kind_name(value)})")
-    return apply(times.truncated, TIMESTAMP, literal(named), value)
+    return apply(times.truncated, TIMESTAMP, literal_value(named), value)
 
 
 def _read_interval(node: Any, scope: Scope) -> TypedValue:
@@ -304,7 +304,7 @@ def _read_interval(node: Any, scope: Scope) -> TypedValue:
         # `interval '1.5' month` is cut, `interval '1.5 months'` is not; they look alike here
         return _interval_as_written(given, node, scope)
     try:
-        return literal(moments.interval(given))
+        return literal_value(moments.interval(given))
     except (ValueError, ArithmeticError) as error:
         raise scope.error(node, f"cannot read an interval: {error}") from None
 
@@ -319,7 +319,7 @@ def _interval_as_written(given: str, node: Any, scope: Scope) -> TypedValue:
             f"the interval {text!r} of postgres is cut to its unit",
             "put the unit into the quotes",
         )
-    return literal(moments.interval(given))
+    return literal_value(moments.interval(given))
 
 
 def _age(node: Any, scope: Scope) -> TypedValue:
@@ -339,7 +339,7 @@ def _is_finite(value: Any) -> bool:
 def _make_interval(node: Any, scope: Scope) -> TypedValue:
     """Translate MAKE_INTERVAL, whose arguments may have names; refuse unknown names."""
     names = ("years", "months", "weeks", "days", "hours", "mins", "secs")
-    parts: list[Any] = [literal(0)] * 7
+    parts: list[Any] = [literal_value(0)] * 7
     nodes = arguments(node)
     for place, each in enumerate(nodes):
         name = names[place] if place < 7 else ""
@@ -406,7 +406,7 @@ def _overlaps(node: Any, scope: Scope) -> TypedValue:
     if len(sides) != 4:
         raise scope.error(node, "OVERLAPS compares two rows of two times")
     given = tuple(as_optional(scope.value(each)) for each in sides)
-    return itself(Call(constant(times.overlap), given), BOOL)
+    return nullable_value(Call(constant(times.overlap), given), BOOL)
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {

@@ -54,8 +54,8 @@ from reactive.languages.sql.terms.values import (
     as_optional,
     callee,
     is_null,
-    itself,
-    literal,
+    literal_value,
+    nullable_value,
 )
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def _translate_format(node: Any, scope: Scope) -> TypedValue:
 def _normal(node: Any, scope: Scope) -> TypedValue:
     """Return NORMALIZE in a form that a word names, by default NFC."""
     name = node.args.get("form")
-    wanted = literal(str(name.name if isinstance(name, exp.Expr) else name or "NFC").upper())
+    wanted = literal_value(str(name.name if isinstance(name, exp.Expr) else name or "NFC").upper())
     return apply(strings.normal, TEXT, argument(scope.value(node.this), TEXT, scope), wanted)
 
 
@@ -428,7 +428,9 @@ def _bracket(node: Any, scope: Scope) -> TypedValue:
         if isinstance(place, exp.Slice):
             ends = [place.args.get(each) for each in ("this", "expression")]
             first, last = (
-                argument(scope.value(each), INT4, scope) if each is not None else literal(number)
+                argument(scope.value(each), INT4, scope)
+                if each is not None
+                else literal_value(number)
                 for each, number in zip(ends, (1, 2**31 - 1), strict=True)
             )
             value = apply(arrays.slice_of, value.type, value, first, last)
@@ -476,13 +478,13 @@ def _call_with_element(
     ]
     if options.get("asks_null"):
         expr = Call(callee(function), tuple(map(as_optional, made)))
-        return itself(expr, kind) if options.get("nullable") else TypedValue(expr, kind)
+        return nullable_value(expr, kind) if options.get("nullable") else TypedValue(expr, kind)
     # an element that is NULL is found as any other is
     expr = Call(callee(function), tuple(map(as_optional, made)))
     if array.nullable:
         expr = Call(constant(_unless_null), (callee(function), *map(as_optional, made)))
-        return itself(expr, kind)
-    return itself(expr, kind) if options.get("nullable") else TypedValue(expr, kind)
+        return nullable_value(expr, kind)
+    return nullable_value(expr, kind) if options.get("nullable") else TypedValue(expr, kind)
 
 
 def _unless_null(function: Any, array: Any, *values: Any) -> Any:

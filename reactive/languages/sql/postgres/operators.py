@@ -44,7 +44,7 @@ from reactive.languages.sql.terms.values import (
     TypedValue,
     as_optional,
     callee,
-    itself,
+    nullable_value,
     strict,
 )
 
@@ -267,7 +267,9 @@ def _concatenate_with_array(
         else TypedValue(tuple_of(as_optional(cast(side, item, scope))), kind)
         for side in (left, right)
     )
-    return itself(Call(callee(arrays.concatenated), (as_optional(left), as_optional(right))), kind)
+    return nullable_value(
+        Call(callee(arrays.concatenated), (as_optional(left), as_optional(right))), kind
+    )
 
 
 # Others that are nodes.

@@ -59,7 +59,7 @@ from reactive.languages.sql.terms.values import (
     BindingSchema,
     TypedValue,
     as_optional,
-    record_of,
+    construct_row,
     schema_of_values,
 )
 
@@ -190,10 +190,10 @@ def _sets(node: Any, place: Callable[[exp.Expr], int]) -> list[frozenset[int]]:
     """
     match node:
         case exp.Rollup():
-            parts = [_plain(each, place) for each in node.expressions]
+            parts = [_key_positions(each, place) for each in node.expressions]
             return [frozenset().union(*parts[:n]) for n in range(len(parts), -1, -1)]
         case exp.Cube():
-            parts = [_plain(each, place) for each in node.expressions]
+            parts = [_key_positions(each, place) for each in node.expressions]
             chosen = product((True, False), repeat=len(parts))
             return [
                 frozenset().union(*(p for p, wanted in zip(parts, each, strict=True) if wanted))
@@ -202,17 +202,17 @@ def _sets(node: Any, place: Callable[[exp.Expr], int]) -> list[frozenset[int]]:
         case exp.GroupingSets():
             return [found for each in node.expressions for found in _sets(each, place)]
         case _:
-            return [_plain(node, place)]
+            return [_key_positions(node, place)]
 
 
-def _plain(node: Any, place: Callable[[exp.Expr], int]) -> frozenset[int]:
+def _key_positions(node: Any, place: Callable[[exp.Expr], int]) -> frozenset[int]:
     """Return the positions of the keys of a tuple or of one node, by `place`."""
     if isinstance(node, exp.Tuple):
         return frozenset(place(each) for each in node.expressions)
     return frozenset({place(node.this if isinstance(node, exp.Paren) else node)})
 
 
-def group_rows(
+def group_with_aggregates(
     source: plan.Node, scope: Scope, keys: GroupingKeys | None, asked: Sequence[exp.Expr]
 ) -> tuple[plan.Node, GroupScope]:
     """Return the groups of some rows, with the aggregates that `asked` contains."""
@@ -315,7 +315,7 @@ def _one_set(
     if not is_grouped:
         folds = folds or (fold(Count(), None, scope),)
         return freed(plan.Aggregate(source, None, folds)), [], list(all_parameters(len(folds)))
-    key = scope.function(key_of(values))
+    key = scope.function(grouping_key(values))
     if not folds:
         node: plan.Node = plan.Distinct(freed(plan.Select(source, key)))
     else:
@@ -368,11 +368,11 @@ def filter_rows(node: plan.Node, scope: Scope, test: Expr) -> plan.Node:
 def freed(node: plan.Node) -> plan.Node:
     """Return an equivalent node whose callables have no sub-queries."""
     return subqueries.remove_subqueries(
-        node, of_no_rows=_of_no_rows, canonical=canonical, in_order=False
+        node, of_no_rows=_result_without_rows, canonical=canonical, in_order=False
     )
 
 
-def _of_no_rows(folded: plan.Folded) -> Any:
+def _result_without_rows(folded: plan.Folded) -> Any:
     """Return the value of an aggregate without rows."""
     return folded.accumulator.result(folded.accumulator.zero())
 
@@ -401,7 +401,7 @@ def lateral(
         query,
         arguments,
         kind,
-        of_no_rows=_of_no_rows,
+        of_no_rows=_result_without_rows,
         canonical=canonical,
         in_order=False,
         names=scope.names,
@@ -414,7 +414,7 @@ def select_values(
     """Return the rows of a SELECT."""
     schema, kind = schema_of_values(names, values)
     columns = tuple(as_optional(value) for value in values)
-    function = scope.function(record_of(kind, columns))
+    function = scope.function(construct_row(kind, columns))
     if columns == all_parameters(scope.bindings):
         function = _naming(function, kind)
     return freed(plan.Select(node, function)), schema
@@ -522,14 +522,14 @@ def constant_of(value: TypedValue) -> Any:
     return expr.value if isinstance(expr, Constant) else callable_of(Lifted(expr, (), (), 0))()
 
 
-def key_of(values: Sequence[TypedValue]) -> Expr:
+def grouping_key(values: Sequence[TypedValue]) -> Expr:
     """Return the grouping key: a value, or a tuple of several."""
     wholes = [as_optional(value) for value in values]
     return wholes[0] if len(wholes) == 1 else tuple_of(*wholes)
 
 
 def keys_of(values: Sequence[TypedValue], key: Expr) -> list[TypedValue]:
-    """Return the values as parts of the grouping key that `key_of` made of them."""
+    """Return the values as parts of the grouping key that `grouping_key` made of them."""
     places = [key] if len(values) == 1 else [Item(key, constant(n)) for n in range(len(values))]
     return [
         TypedValue(place, value.type, (place,) if value.nullable else ())

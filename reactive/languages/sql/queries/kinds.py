@@ -32,7 +32,7 @@ from reactive.languages.sql.expressions.zones import check_alike, is_constant
 from reactive.languages.sql.postgres.numbers import RANGES
 from reactive.languages.sql.queries.grouping import (
     constant_of,
-    key_of,
+    grouping_key,
     literal_rows,
     one_row,
     select_values,
@@ -42,7 +42,7 @@ from reactive.languages.sql.queries.ordering import (
     distinct_on,
     limits,
     order_of,
-    sort_keys,
+    plan_sort_keys,
 )
 from reactive.languages.sql.queries.query import SelectQuery, query_of_rows
 from reactive.languages.sql.queries.select import select
@@ -61,7 +61,7 @@ from reactive.languages.sql.terms.values import (
     NamedPlan,
     TypedValue,
     as_optional,
-    named_rows,
+    plan_with_columns,
 )
 
 OPERATIONS: dict[tuple[type, bool], Any] = {
@@ -74,7 +74,7 @@ OPERATIONS: dict[tuple[type, bool], Any] = {
 }
 
 
-def query(node: Any, around: Scope) -> SelectQuery:
+def read_query(node: Any, around: Scope) -> SelectQuery:
     """Return a query.
 
     Raises
@@ -88,15 +88,15 @@ def query(node: Any, around: Scope) -> SelectQuery:
         case exp.SetOperation():
             return _apply_order(_set_operation(node, around), node)
         case exp.Values():
-            return _apply_order(_values(node, around), node)
+            return _apply_order(_values_query(node, around), node)
         case exp.Subquery():
             inner = around.query(node.this)
-            return _apply_order(inner, node) if _has_order(node) else inner
+            return _apply_order(inner, node) if _has_order_or_limit(node) else inner
         case _:
             raise around.error(node, f"this is no query: {node.sql()[:60]}")
 
 
-def _has_order(node: Any) -> bool:
+def _has_order_or_limit(node: Any) -> bool:
     return any(node.args.get(name) for name in ("order", "limit", "offset"))
 
 
@@ -105,14 +105,14 @@ def _apply_order(made: SelectQuery, node: Any) -> SelectQuery:
 
     Without them, `made` is unchanged.
     """
-    if not _has_order(node):
+    if not _has_order_or_limit(node):
         return made
     rows, schema = made.rows()
     of_rows = query_of_rows(rows, schema, made.scope.around())
     columns = [SelectColumn(name, None, False) for name in schema.names]
     order = order_of(node, of_rows.scope, columns, of_rows.values)
     limit, offset = limits(node, of_rows.scope)
-    return replace(of_rows, sort=sort_keys(order, of_rows.scope), limit=limit, offset=offset)
+    return replace(of_rows, sort=plan_sort_keys(order, of_rows.scope), limit=limit, offset=offset)
 
 
 # WITH.
@@ -166,11 +166,11 @@ def _set_operation(node: Any, around: Scope) -> SelectQuery:
         )
     is_set = bool(node.args.get("distinct", True)) or not isinstance(node, exp.Union)
     left, right = _same_types(left, right, node)
-    kind = OPERATIONS[_kind(node), bool(node.args.get("distinct", True))]
+    kind = OPERATIONS[_operation_class(node), bool(node.args.get("distinct", True))]
     (mine, schema), (theirs, other) = left.rows(), right.rows(left.names)
     if schema.names != other.names or _read_of(schema) != _read_of(other):
         theirs = _same_rows(theirs, other, schema, around)
-    both = _both(schema, other, around)
+    both = _merge_schemas(schema, other, around)
     if around.dialect.name == "sqlite":
         both = with_collations(both, left, right)
         if is_set and is_by_collation(both):
@@ -192,7 +192,7 @@ def _same_types(
     return replace(left, values=mine), replace(right, values=theirs)
 
 
-def _kind(node: Any) -> type:
+def _operation_class(node: Any) -> type:
     """Return the class of a set operation: UNION, INTERSECT or EXCEPT."""
     return next(kind for kind, _ in OPERATIONS if isinstance(node, kind))
 
@@ -217,7 +217,7 @@ def _by_name(left: SelectQuery, right: SelectQuery, node: Any, around: Scope) ->
     return replace(right, names=left.names, values=tuple(right.values[n] for n in order))
 
 
-def _both(left: BindingSchema, right: BindingSchema, around: Scope) -> BindingSchema:
+def _merge_schemas(left: BindingSchema, right: BindingSchema, around: Scope) -> BindingSchema:
     """Return the schema of rows from either side: common types, nullable if one side is."""
     columns = []
     for mine, theirs in zip(left.columns, right.columns, strict=True):
@@ -237,13 +237,13 @@ def _common(left: SqlType, right: SqlType, around: Scope) -> SqlType:
 # VALUES.
 
 
-def _values(node: Any, around: Scope) -> SelectQuery:
+def _values_query(node: Any, around: Scope) -> SelectQuery:
     """Return VALUES as a query, of literal rows if all cells are constant; refuse other lengths."""
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     if len({len(row) for row in rows}) > 1:
         raise around.error(node, "the rows of VALUES are not equally long")
     cells = _of_columns([[around.value(cell) for cell in row] for row in rows], node, around)
-    names = _names(node, len(rows[0]), around)
+    names = _default_names(node, len(rows[0]), around)
     if any(not _is_constant(cell) for row in cells for cell in row):
         return _rows_of_values(cells, names, around)
     schema = _schema(names, cells, around)
@@ -269,7 +269,7 @@ def _of_columns(
     return list(zip(*columns, strict=True))
 
 
-def _names(node: Any, count: int, around: Scope) -> list[str]:
+def _default_names(node: Any, count: int, around: Scope) -> list[str]:
     """Return the dialect's names of `count` unnamed columns: `col0`, or `column1`, and so on."""
     first, start = {"sqlite": ("column", 1), "postgres": ("column", 1)}.get(
         around.dialect.name, ("col", 0)
@@ -304,7 +304,7 @@ def _rows_of_values(
     made = [select_values(one_row(), scope, names, row) for row in rows]
     node, schema = made[0]
     for other, more in made[1:]:
-        node, schema = plan.UnionAll(node, other), _both(schema, more, around)
+        node, schema = plan.UnionAll(node, other), _merge_schemas(schema, more, around)
     return query_of_rows(node, schema, around)
 
 
@@ -343,17 +343,17 @@ def _solve_recursion(
     is_bag = not cte.this.args.get("distinct")
     while True:
         step = _RecursionStep(cte, begin, schema, names, around)
-        found = _all_rounds(step, begin, around) if is_bag else _fixpoint(step, begin, around)
+        found = _all_rounds(step, begin, around) if is_bag else _least_rows(step, begin, around)
         columns = tuple(
             replace(mine, nullable=mine.nullable or theirs.nullable)
             for mine, theirs in zip(schema.columns, step.made[0].columns, strict=True)
         )
         if columns == schema.columns:
-            return named_rows(found.plan, schema)
+            return plan_with_columns(found.plan, schema)
         schema = BindingSchema(columns)
 
 
-def _fixpoint(step: _RecursionStep, begin: plan.Node, around: Scope) -> AnyRelation:
+def _least_rows(step: _RecursionStep, begin: plan.Node, around: Scope) -> AnyRelation:
     """Return the least set of rows.
 
     If rows can exclude others, it is computed by rounds, provided that only the FROM of its own
@@ -434,7 +434,7 @@ class _RecursionStep:
     def following(self, relation: AnyRelation) -> AnyRelation:
         """Return the rows that follow others; refuse another number of columns."""
         inner = self._around.around()
-        known = {self._cte.alias: named_rows(relation.plan, self._schema)}
+        known = {self._cte.alias: plan_with_columns(relation.plan, self._schema)}
         inner.environment = inner.environment.with_names(known)
         again: SelectQuery = inner.query(self._cte.this.right)
         if len(again.values) != len(self._names):
@@ -506,13 +506,18 @@ def with_collations(kinds: BindingSchema, left: SelectQuery, right: SelectQuery)
     columns = zip(kinds.columns, left.values, right.values, strict=True)
     return BindingSchema(
         tuple(
-            replace(c, type=replace(c.type, collation=_first(m.type, t.type), is_collated=False))
+            replace(
+                c,
+                type=replace(
+                    c.type, collation=_shared_collation(m.type, t.type), is_collated=False
+                ),
+            )
             for c, m, t in columns
         )
     )
 
 
-def _first(mine: SqlType, theirs: SqlType) -> str | None:
+def _shared_collation(mine: SqlType, theirs: SqlType) -> str | None:
     """Return the collation of the left column, else of the right; None for BINARY."""
     return collation_of(mine) or collation_of(theirs)
 
@@ -528,7 +533,7 @@ def collated_set(
     """Return a set operation as a query, with one row for all that a collation makes equal."""
     if isinstance(operation, exp.Union):
         return _each_once(plan.UnionAll(left, right), kinds, around)
-    match = plan.Match(_key(left, kinds, around), _key(right, kinds, around))
+    match = plan.Match(_collation_key(left, kinds, around), _collation_key(right, kinds, around))
     kind = plan.AntiJoin if isinstance(operation, exp.Except) else plan.SemiJoin
     return _each_once(kind(left, right, match), kinds, around)
 
@@ -540,9 +545,9 @@ def _each_once(node: plan.Node, kinds: BindingSchema, around: Scope) -> SelectQu
     return replace(rows, node=distinct_on(node, rows.scope, same, (), rows.values))
 
 
-def _key(node: plan.Node, kinds: BindingSchema, around: Scope) -> Function:
+def _collation_key(node: plan.Node, kinds: BindingSchema, around: Scope) -> Function:
     """Return the function from a row to a key, which is equal for rows equal by collation."""
     rows = query_of_rows(node, kinds, around)
     return rows.scope.function(
-        key_of([apply_collation(value, value.type.collation) for value in rows.values])
+        grouping_key([apply_collation(value, value.type.collation) for value in rows.values])
     )

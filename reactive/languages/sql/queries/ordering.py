@@ -20,7 +20,7 @@ from optimizer import plan
 from optimizer.record import record
 from reactive.languages.sql.expressions.comparisons import by_parts
 from reactive.languages.sql.expressions.scalar import CALL, written_name
-from reactive.languages.sql.queries.grouping import evaluated_constant, freed, key_of
+from reactive.languages.sql.queries.grouping import evaluated_constant, freed, grouping_key
 from reactive.languages.sql.queries.query import PlannedRows
 from reactive.languages.sql.sqlite.comparisons import bare, sorted_by
 from reactive.languages.sql.terms.errors import nearest, source_of, take
@@ -63,12 +63,14 @@ def position_of(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> int
     return None
 
 
-def sort_keys(order: Sequence[tuple[Any, TypedValue]], scope: Scope) -> tuple[plan.SortKey, ...]:
+def plan_sort_keys(
+    order: Sequence[tuple[Any, TypedValue]], scope: Scope
+) -> tuple[plan.SortKey, ...]:
     """Return the keys as the plan has them."""
-    return tuple(sort_key(each, value, scope) for each, value in order)
+    return tuple(plan_sort_key(each, value, scope) for each, value in order)
 
 
-def sort_key(node: Any, value: TypedValue, scope: Scope) -> plan.SortKey:
+def plan_sort_key(node: Any, value: TypedValue, scope: Scope) -> plan.SortKey:
     """Return one key of an order: `node` says its direction, and where NULL stands."""
     descending = bool(node.args.get("desc"))
     nulls_first = node.args.get("nulls_first")
@@ -90,18 +92,18 @@ def limits(node: Any, scope: Scope) -> tuple[int | None, int]:
         if options is not None:
             options.args.get("rows")  # a word without a meaning
         limit.args.get("direction")  # FIRST and NEXT mean the same
-        wanted = _count(limit.args.get("count"), scope)
+        wanted = _row_limit(limit.args.get("count"), scope)
     elif limit is not None:
         options = limit.args.get("limit_options")
         if options is not None and options.args.get("percent"):
             raise scope.error(limit, "LIMIT cannot be a percentage", "give a number of rows")
         if limit.args.get("expressions"):
             raise scope.error(limit, "LIMIT BY is not supported", "number the rows: row_number()")
-        wanted = _count(limit.expression, scope)
-    return wanted, (_count(offset.expression, scope) or 0) if offset is not None else 0
+        wanted = _row_limit(limit.expression, scope)
+    return wanted, (_row_limit(offset.expression, scope) or 0) if offset is not None else 0
 
 
-def _count(node: Any, scope: Scope) -> int | None:
+def _row_limit(node: Any, scope: Scope) -> int | None:
     """Return a number of rows, None if it is NULL; refuse one that tables decide."""
     if node is None:
         return 1
@@ -140,8 +142,8 @@ def distinct_on(
     if not keys:
         if scope.dialect.numeric_booleans:  # the same texts by a collation stand in an order
             values = [bare(value) for value in values]
-        keys = tuple(sort_key(exp.Ordered(), v, scope) for v in values)
-    return freed(plan.Top(node, scope.function(key_of(on)), keys, 1))
+        keys = tuple(plan_sort_key(exp.Ordered(), v, scope) for v in values)
+    return freed(plan.Top(node, scope.function(grouping_key(on)), keys, 1))
 
 
 # The columns of a SELECT, with the columns of a star.
@@ -156,17 +158,17 @@ class SelectColumn:
     is_alias: bool
 
 
-def columns_of(select: Any, rows: PlannedRows, scope: Scope) -> list[SelectColumn]:
+def expand_columns(select: Any, rows: PlannedRows, scope: Scope) -> list[SelectColumn]:
     """Return the columns, in order.
 
     Raises
     ------
     PlanError: a star stands for nothing.
     """
-    return [column for node in select.expressions for column in _columns(node, rows, scope)]
+    return [column for node in select.expressions for column in _expand_item(node, rows, scope)]
 
 
-def _columns(node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColumn]:
+def _expand_item(node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColumn]:
     """Yield the columns of one item of SELECT; a star or an unnested struct has several."""
     star = _star(node)
     if star is not None:
@@ -259,7 +261,7 @@ UNNAMED = "?column?"
 def name_of_column(node: Any, scope: Scope) -> str:
     """Return the name of an expression that is neither a column nor has an alias."""
     if scope.dialect.name == "postgres":
-        return _of_postgres(node, scope) or UNNAMED
+        return _postgres_name(node, scope) or UNNAMED
     text = source_of(scope.text, node)
     is_call = isinstance(node, exp.Func | exp.Anonymous) and not isinstance(node, exp.Binary)
     is_cut = _is_cut(node, "this") or _is_cut(node, "expression")
@@ -277,7 +279,7 @@ def _is_cut(node: Any, side: str) -> bool:
     return True
 
 
-def _of_postgres(node: Any, scope: Scope) -> str:
+def _postgres_name(node: Any, scope: Scope) -> str:
     """Return the name that Postgres gives a column; an empty text for an unnamed one."""
     match node:
         case exp.Column():
@@ -285,14 +287,14 @@ def _of_postgres(node: Any, scope: Scope) -> str:
         case exp.Dot():
             return str(node.expression.name)
         case exp.Cast():
-            return _of_postgres(node.this, scope) or _type_name(node.to)
+            return _postgres_name(node.this, scope) or _postgres_type_name(node.to)
         case exp.Interval():
             return "interval"
         case exp.Case():
-            return _of_postgres(node.args.get("default") or exp.Null(), scope) or "case"
+            return _postgres_name(node.args.get("default") or exp.Null(), scope) or "case"
         case exp.Subquery() | exp.Select():
             first = node.this.selects[0] if isinstance(node, exp.Subquery) else node.selects[0]
-            return first.alias or _of_postgres(first, scope)
+            return first.alias or _postgres_name(first, scope)
         case exp.Exists():
             return "exists"
         case exp.Array():
@@ -300,9 +302,9 @@ def _of_postgres(node: Any, scope: Scope) -> str:
         case exp.Tuple():
             return "row"
         case exp.Paren() | exp.Bracket() | exp.Collate() | exp.Window() | exp.Filter():
-            return _of_postgres(node.this, scope)
+            return _postgres_name(node.this, scope)
         case exp.WithinGroup() | exp.IgnoreNulls() | exp.RespectNulls():
-            return _of_postgres(node.this, scope)
+            return _postgres_name(node.this, scope)
         case exp.Binary() | exp.Unary() | exp.Predicate() | exp.Connector():
             return ""
         case exp.Func() | exp.Anonymous():
@@ -330,7 +332,7 @@ _TYPES = {
 }
 
 
-def _type_name(declared: Any) -> str:
+def _postgres_type_name(declared: Any) -> str:
     """Return what Postgres calls a type; of an array, the type of its elements."""
     while declared.this == exp.DataType.Type.ARRAY and declared.expressions:
         declared = declared.expressions[0]

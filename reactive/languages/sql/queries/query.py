@@ -57,6 +57,7 @@ from optimizer.expr import (
 from optimizer.plans.strata import QuantifiedComparison
 from optimizer.record import record
 from reactive.api.aggregates import Collect
+from reactive.languages.sql.aggregates.calls import nothing
 from reactive.languages.sql.aggregates.kinds import fold
 from reactive.languages.sql.expressions.casts import align, no_common_type_error
 from reactive.languages.sql.expressions.comparisons import (
@@ -69,8 +70,8 @@ from reactive.languages.sql.expressions.comparisons import (
 )
 from reactive.languages.sql.expressions.zones import check_alike, is_constant
 from reactive.languages.sql.queries.grouping import filter_rows, freed, select_values
+from reactive.languages.sql.runtime.single import any_of as any_value
 from reactive.languages.sql.runtime.single import in_order, only_of
-from reactive.languages.sql.runtime.single import pick_value as any_value
 from reactive.languages.sql.sqlite import comparisons as sqlite
 from reactive.languages.sql.sqlite.comparisons import sorted_by
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
@@ -82,15 +83,15 @@ from reactive.languages.sql.terms.values import (
     as_optional,
     is_column,
     is_null,
-    itself,
-    named_rows,
+    nullable_value,
+    plan_with_columns,
     present,
 )
 
 
 def exists(node: Any, scope: Scope) -> Expr:
     """Return the condition that a query has a row."""
-    correlation, query = _query(node.this, scope)
+    correlation, query = _correlate_query(node.this, scope)
     if query.is_one_row:
         return TRUE
     if query.limit != 0 and not query.offset:
@@ -102,7 +103,7 @@ def _exists(node: plan.Node, correlation: Correlation) -> Expr:
     return Subquery("exists", node, tuple(correlation.arguments))
 
 
-def _query(node: Any, scope: Scope) -> tuple[Correlation, SelectQuery]:
+def _correlate_query(node: Any, scope: Scope) -> tuple[Correlation, SelectQuery]:
     """Return a query inside an expression, and what it reads of the row around."""
     while isinstance(node, exp.Subquery) and not node.args.get("limit"):
         node = node.this
@@ -118,32 +119,34 @@ def subquery(node: Any, scope: Scope) -> TypedValue:
 
     Several rows are an error, except in SQLite, which takes any of them.
     """
-    correlation, query = _query(node, scope)
+    correlation, query = _correlate_query(node, scope)
     if len(query.values) != 1:
         raise scope.error(
             node, f"a query in the place of a value has {len(query.values)} columns, not one"
         )
     made, value = query.cut(), query.values[0]
     if not query.is_one_row:
-        made, value = _only(made, value, scope)
+        made, value = _only_row(made, value, scope)
     one = freed(plan.Select(made.node, made.scope.function(as_optional(value))))
     found = Subquery("value", one, tuple(correlation.arguments))
     return TypedValue(found, value.type, (found,) if value.nullable else ())
 
 
-def _only(query: SelectQuery, value: TypedValue, scope: Scope) -> tuple[SelectQuery, TypedValue]:
+def _only_row(
+    query: SelectQuery, value: TypedValue, scope: Scope
+) -> tuple[SelectQuery, TypedValue]:
     """Return a query of one row, and in it the only value of `query`, NULL if that has no row."""
     function = any_value if scope.dialect.name == "sqlite" else only_of
-    collected = fold(Collect(_value), value, query.scope)
+    collected = fold(Collect(nothing), value, query.scope)
     node = freed(plan.Aggregate(query.node, None, (collected,)))
     of_one = query.scope.over((), 1)
-    only = itself(Call(constant(function), (Parameter(0),)), value.type)
+    only = nullable_value(Call(constant(function), (Parameter(0),)), value.type)
     return replace(query, node=node, scope=of_one), only
 
 
-def array(node: Any, scope: Scope) -> TypedValue:
+def array_of_query(node: Any, scope: Scope) -> TypedValue:
     """Return the values of a query as an array, in its order; refuse several columns."""
-    correlation, query = _query(node, scope)
+    correlation, query = _correlate_query(node, scope)
     if len(query.values) != 1:
         raise scope.error(node, f"ARRAY of a query with {len(query.values)} columns, not one")
     (value,) = query.values
@@ -151,7 +154,7 @@ def array(node: Any, scope: Scope) -> TypedValue:
     keys = [key.function.body for key in sort if isinstance(key.function, Lifted)]
     cut = query.cut()
     entry = TypedValue(tuple_of(*keys, as_optional(value)), value.type)
-    collected = fold(Collect(_value), entry, cut.scope)
+    collected = fold(Collect(nothing), entry, cut.scope)
     node = freed(plan.Aggregate(cut.node, None, (collected,)))
     directions = tuple((key.descending, key.nulls) for key in sort)
     made = Call(constant(in_order), (constant(directions), Parameter(0)))
@@ -159,10 +162,6 @@ def array(node: Any, scope: Scope) -> TypedValue:
     return TypedValue(
         Subquery("value", one, tuple(correlation.arguments)), SqlType("array", items=(value.type,))
     )
-
-
-def _value(*row: Any) -> Any:
-    """Stands where the plan has an expression."""
 
 
 # Comparisons with queries.
@@ -178,23 +177,23 @@ class RowComparison:
     correlation: Correlation
 
 
-def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
+def match_query(node: Any, scope: Scope, *, negated: bool) -> Expr:
     """Return the test that IN, or a comparison with ANY or ALL, is TRUE, or FALSE if `negated`."""
-    left, query_node, written, is_all = _parts(node, scope)
+    left, query_node, written, is_all = _comparison_parts(node, scope)
     wanted, symbol = not negated, written
     if is_all:
         symbol, negated = OPPOSITE[symbol], not negated
-    correlation, query = _query(query_node, scope)
+    correlation, query = _correlate_query(query_node, scope)
     if len(left) != len(query.values):
         raise scope.error(
             node,
             f"{len(left)} values are compared with the {len(query.values)} columns of a query",
         )
-    left, query = _of_one_type(left, query, node, scope)
+    left, query = _align_sides(left, query, node, scope)
     if len(left) > 1 and symbol not in ("==", "!="):
         raise scope.error(node, "rows are compared with ANY or ALL by = and <> only")
     asked = RowComparison(left, symbol, query.cut(), correlation)
-    found = _no_match(asked) if negated else _match(asked)
+    found = _no_match(asked) if negated else _some_row_matches(asked)
     if isinstance(found, Constant):
         return found
     columns = asked.query.scope.function(tuple_of(*map(as_optional, asked.query.values)))
@@ -203,7 +202,7 @@ def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
     return Quantified(QuantifiedComparison(written, is_all, wanted, len(left)), rows, given, found)
 
 
-def _of_one_type(
+def _align_sides(
     left: tuple[TypedValue, ...], query: SelectQuery, node: Any, scope: Scope
 ) -> tuple[tuple[TypedValue, ...], SelectQuery]:
     """Return both sides as they are compared, column by column; refuse types that cannot be."""
@@ -231,21 +230,21 @@ def _is_apart(mine: TypedValue, theirs: TypedValue, scope: Scope) -> bool:
     return is_null_text or (theirs.type.kind == "text" and is_constant(theirs))
 
 
-def _parts(node: Any, scope: Scope) -> tuple[tuple[TypedValue, ...], Any, str, bool]:
+def _comparison_parts(node: Any, scope: Scope) -> tuple[tuple[TypedValue, ...], Any, str, bool]:
     """Return the compared row, the query, the comparison, and whether all rows must satisfy it."""
     if isinstance(node, exp.In):
-        return _row(node.this, scope), node.args["query"], "==", False
+        return _values_of_row(node.this, scope), node.args["query"], "==", False
     symbol = COMPARISONS[type(node)]
     left, right = node.left, node.right
     if isinstance(left, exp.Any | exp.All):
         left, right, symbol = right, left, _MIRRORED[symbol]
-    return _row(left, scope), right.this, symbol, isinstance(right, exp.All)
+    return _values_of_row(left, scope), right.this, symbol, isinstance(right, exp.All)
 
 
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def _row(node: Any, scope: Scope) -> tuple[TypedValue, ...]:
+def _values_of_row(node: Any, scope: Scope) -> tuple[TypedValue, ...]:
     """Return the values of a row in parentheses; of a single value, a row of one."""
     while isinstance(node, exp.Paren):
         node = node.this
@@ -253,13 +252,13 @@ def _row(node: Any, scope: Scope) -> tuple[TypedValue, ...]:
     return tuple(scope.value(part) for part in parts)
 
 
-def _match(asked: RowComparison) -> Expr:
+def _some_row_matches(asked: RowComparison) -> Expr:
     """Return the condition that the comparison is TRUE for some row."""
     if any(map(is_null, asked.left)):
         return FALSE
     tests = _tests(asked, _inside(asked, nullable=_is_ordered(asked)))
     found = any_of(*tests) if asked.symbol == "!=" else all_of(*tests)
-    return all_of(*present(*asked.left), _has(asked, found))
+    return all_of(*present(*asked.left), _has_row(asked, found))
 
 
 def _is_ordered(asked: RowComparison) -> bool:
@@ -277,10 +276,10 @@ def _no_match(asked: RowComparison) -> Expr:
     (left,) = asked.left
     (column,) = asked.query.values
     inside = _inside(asked, nullable=_is_ordered(asked))
-    none = [Operation("not", (_has(asked, *_tests(asked, inside)),))]
+    none = [Operation("not", (_has_row(asked, *_tests(asked, inside)),))]
     if column.nullable:
         null = Operation("not", (conjunction(present(column)),))
-        none.insert(0, Operation("not", (_has(asked, null),)))
+        none.insert(0, Operation("not", (_has_row(asked, null),)))
     if left.nullable:
         is_empty = Operation("not", (_exists(asked.query.node, asked.correlation),))
         there = conjunction(present(left))
@@ -294,11 +293,11 @@ def _no_row_matches(asked: RowComparison) -> Expr:
     if not nullable:
         tests = _tests(asked, _inside(asked, nullable=False))
         found = any_of(*tests) if asked.symbol == "!=" else all_of(*tests)
-        return Operation("not", (_has(asked, found),))
+        return Operation("not", (_has_row(asked, found),))
     opposite = replace(asked, symbol=OPPOSITE[asked.symbol])
     tests = _tests(opposite, _inside(asked, nullable=True))
     is_false = all_of(*tests) if asked.symbol == "!=" else any_of(*tests)
-    return Operation("not", (_has(asked, Operation("not", (is_false,))),))
+    return Operation("not", (_has_row(asked, Operation("not", (is_false,))),))
 
 
 def _inside(asked: RowComparison, *, nullable: bool) -> tuple[TypedValue, ...]:
@@ -329,7 +328,7 @@ def _without_guard(
     return left, column
 
 
-def _has(asked: RowComparison, *tests: Expr) -> Expr:
+def _has_row(asked: RowComparison, *tests: Expr) -> Expr:
     """Return the condition that the query has a row that satisfies all tests."""
     node = filter_rows(asked.query.node, asked.query.scope, all_of(*tests))
     return _exists(node, asked.correlation)
@@ -415,16 +414,16 @@ def _bindings_of(value: TypedValue) -> tuple[Expr, ...]:
     found: dict[Expr, None] = {}
     pending = [value.expr, *value.nulls]
     for expr in pending:
-        for each in _parameters(expr):
+        for each in _parameters_in(expr):
             found[each] = None
     return tuple(found)
 
 
-def _parameters(expr: Expr) -> Iterator[Parameter]:
+def _parameters_in(expr: Expr) -> Iterator[Parameter]:
     return (e for e in walk(expr) if isinstance(e, Parameter))
 
 
-def rows_of(found: NamedPlan, name: str, names: tuple[str, ...] = ()) -> PlannedRows:
+def rows_of_plan(found: NamedPlan, name: str, names: tuple[str, ...] = ()) -> PlannedRows:
     """Return the rows of a plan under an alias; `names` are of its first columns."""
     values = [value for _, value in found.columns]
     called = (*names, *(name for name, _ in found.columns[len(names) :]))
@@ -465,7 +464,9 @@ class SelectQuery:
         """Return an order for a LIMIT without ORDER BY: by all columns."""
         return tuple(
             plan.SortKey(
-                self.scope.function(_in_order(v, self.scope)), False, "last" if v.nullable else None
+                self.scope.function(_sort_expression(v, self.scope)),
+                False,
+                "last" if v.nullable else None,
             )
             for v in self.values
         )
@@ -485,11 +486,11 @@ class SelectQuery:
 
         Columns that are read from bindings unchanged need no rows made of them.
         """
-        if not self.is_cut and all(map(_is_read, self.values)):
+        if not self.is_cut and all(map(_is_unchanged_column, self.values)):
             called = (*names, *self.names[len(names) :])
             columns = tuple(zip(called, self.values, strict=True))
             return NamedPlan(self.node, columns, self.scope.bindings, views)
-        return named_rows(*self.rows(names), views)
+        return plan_with_columns(*self.rows(names), views)
 
     def scope_values(self) -> tuple[TypedValue, ...] | None:
         """Return the columns of rows that are put together already, else None."""
@@ -497,12 +498,12 @@ class SelectQuery:
         return None if schema is None else schema.values(Parameter(0))
 
 
-def _in_order(value: TypedValue, scope: Scope) -> Expr:
+def _sort_expression(value: TypedValue, scope: Scope) -> Expr:
     """Return the sort key of rows that are ordered by a value."""
     return as_optional(sorted_by(value) if scope.dialect.numeric_booleans else value)
 
 
-def _is_read(value: TypedValue) -> bool:
+def _is_unchanged_column(value: TypedValue) -> bool:
     """Return True if the value is a column of a binding."""
     return is_column(value.expr) and all(map(is_column, value.nulls))
 

@@ -18,7 +18,7 @@ from reactive.languages.sql.queries.grouping import (
     GroupingKeys,
     columns_before,
     filter_rows,
-    group_rows,
+    group_with_aggregates,
     has_aggregate,
     keys_in,
     one_row,
@@ -29,12 +29,12 @@ from reactive.languages.sql.queries.grouping import (
 )
 from reactive.languages.sql.queries.ordering import (
     SelectColumn,
-    columns_of,
     distinct_on,
+    expand_columns,
     limits,
     order_of,
+    plan_sort_keys,
     position_of,
-    sort_keys,
 )
 from reactive.languages.sql.queries.query import PlannedRows, SelectQuery, query_of_rows
 from reactive.languages.sql.queries.sources import from_
@@ -72,7 +72,7 @@ def select(node: Any, around: Scope) -> SelectQuery:
         raise around.error(chosen, reason, "write DISTINCT ON (a) a, b")
     rows = from_(node, around) or PlannedRows(one_row(), 1, ())
     scope = rows.scope(around)
-    columns = columns_of(node, rows, scope)
+    columns = expand_columns(node, rows, scope)
     if not columns:
         raise around.error(node, "SELECT names no columns", "write SELECT * for all of them")
     scope.aliases = {c.name.casefold(): c.node for c in columns if c.is_alias}
@@ -81,10 +81,10 @@ def select(node: Any, around: Scope) -> SelectQuery:
     where = node.args.get("where")
     if where is not None:
         made, is_one = filter_rows(made, scope.reading(where), scope.true(where.this)), False
-    keys = _keys(node, scope, columns)
+    keys = _grouping_keys(node, scope, columns)
     asked = _evaluated_expressions(node, scope, columns)
     if keys is not None or node.args.get("having") or any(map(has_aggregate, asked)):
-        made, scope = group_rows(made, scope, keys, asked)
+        made, scope = group_with_aggregates(made, scope, keys, asked)
         is_one = keys is None
     having = node.args.get("having")
     if having is not None:
@@ -100,7 +100,7 @@ def select(node: Any, around: Scope) -> SelectQuery:
     names = tuple(column.name for column in columns)
     scope.reading(*node.expressions)
     query = SelectQuery(made, scope, names, values, is_one_row=is_one and not grows)
-    return _in_order(query, node, columns)
+    return _apply_order_and_limit(query, node, columns)
 
 
 def _evaluated_expressions(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> list[Any]:
@@ -121,16 +121,16 @@ def _evaluated_expressions(node: Any, scope: Scope, columns: Sequence[SelectColu
 # Groups.
 
 
-def _keys(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> GroupingKeys | None:
+def _grouping_keys(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> GroupingKeys | None:
     """Return the keys of GROUP BY, for ALL the columns without an aggregate; None without it."""
     group = node.args.get("group")
     if group is not None and group.args.get("all"):
         keys = tuple(c.node for c in columns if not has_aggregate(c.node))
         return GroupingKeys(keys, None if keys else (frozenset(),))
-    return keys_in(group, lambda key: _target(key, scope, columns))
+    return keys_in(group, lambda key: _resolve_key(key, scope, columns))
 
 
-def _target(key: Any, scope: Scope, columns: Sequence[SelectColumn]) -> Any:
+def _resolve_key(key: Any, scope: Scope, columns: Sequence[SelectColumn]) -> Any:
     """Return the grouping key that a number, or a SELECT name that is no column, denotes."""
     if isinstance(key, exp.Column) and (key.table or scope.of_sources(key) is not None):
         return key
@@ -238,7 +238,9 @@ def _with_elements(
 # The end.
 
 
-def _in_order(query: SelectQuery, node: Any, columns: Sequence[SelectColumn]) -> SelectQuery:
+def _apply_order_and_limit(
+    query: SelectQuery, node: Any, columns: Sequence[SelectColumn]
+) -> SelectQuery:
     """Return the query with its DISTINCT, ORDER BY, LIMIT and OFFSET."""
     order = order_of(node, query.scope, columns, query.values)
     limit, offset = limits(node, query.scope)
@@ -253,7 +255,7 @@ def _in_order(query: SelectQuery, node: Any, columns: Sequence[SelectColumn]) ->
             on = [
                 _on(each, scope, columns, query.values) for each in distinct.args["on"].expressions
             ]
-            keys = sort_keys(order, scope)
+            keys = plan_sort_keys(order, scope)
             query = replace(query, node=distinct_on(query.node, scope, on, keys, query.values))
         elif any(has_collation(value.type) for value in query.values):
             same = [grouped_by(value) for value in query.values]
@@ -261,7 +263,7 @@ def _in_order(query: SelectQuery, node: Any, columns: Sequence[SelectColumn]) ->
             query = replace(query, node=one)
         else:
             query, order = _distinct(query, order)
-    keys = sort_keys(order, query.scope)
+    keys = plan_sort_keys(order, query.scope)
     return replace(query, sort=keys, limit=limit, offset=offset)
 
 

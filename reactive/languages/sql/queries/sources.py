@@ -40,11 +40,17 @@ from reactive.languages.sql.queries.grouping import (
     unnested_value,
 )
 from reactive.languages.sql.queries.ordering import limits
-from reactive.languages.sql.queries.query import PlannedRows, rows_of
+from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
 from reactive.languages.sql.terms.errors import nearest, peek
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT
-from reactive.languages.sql.terms.values import TypedValue, as_optional, itself, named_rows, present
+from reactive.languages.sql.terms.values import (
+    TypedValue,
+    as_optional,
+    nullable_value,
+    plan_with_columns,
+    present,
+)
 
 KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
@@ -55,7 +61,7 @@ def from_(select: exp.Expr, around: Scope) -> PlannedRows | None:
     if first is None:
         return None
     rows = source(first.this, around, None)
-    for item, joins in _items(select.args.get("joins") or (), around):
+    for item, joins in _split_items(select.args.get("joins") or (), around):
         if any((join.side or "").upper() in ("RIGHT", "FULL") for join in joins):
             rows = _cross_item(rows, item, joins, around)
             continue
@@ -66,7 +72,7 @@ def from_(select: exp.Expr, around: Scope) -> PlannedRows | None:
     return rows
 
 
-def _items(joins: Sequence[Any], around: Scope) -> list[tuple[Any, list[Any]]]:
+def _split_items(joins: Sequence[Any], around: Scope) -> list[tuple[Any, list[Any]]]:
     """Return the items behind commas, each with the joins that it starts.
 
     A comma binds less than JOIN, other than in SQLite; the joins of the first item of FROM are
@@ -118,11 +124,11 @@ def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
         case exp.Table(this=exp.Func() | exp.Anonymous() as call):
             return _unnest_item(call, node, around, left)
         case exp.Table():
-            return _with_joins(_table(node, around), node, around)
+            return _with_joins(_rows_of_table(node, around), node, around)
         case exp.Subquery(this=exp.Table() | exp.Subquery() as inner) if not node.alias:
             return _with_joins(source(inner, around, None), node, around)
         case exp.Subquery() | exp.Values():
-            return _with_joins(_query(node, around), node, around)
+            return _with_joins(_rows_of_query(node, around), node, around)
         case exp.Unnest():
             return _unnest_item(node, node, around, left)
         case exp.Lateral():
@@ -141,7 +147,7 @@ def _with_joins(rows: PlannedRows, node: Any, around: Scope) -> PlannedRows:
     return rows
 
 
-def _table(node: Any, around: Scope) -> PlannedRows:
+def _rows_of_table(node: Any, around: Scope) -> PlannedRows:
     """Return the rows of a table or view by its name; refuse an unknown name."""
     name = node.name
     around.check_schema(node)
@@ -153,23 +159,25 @@ def _table(node: Any, around: Scope) -> PlannedRows:
             f"there is no table or view {name!r}{nearest(name, names)}",
             f"the database has {', '.join(sorted(set(names))) or 'no tables'}",
         )
-    names = around.renamed(_columns(node), [name for name, _ in found.columns], node)
-    return rows_of(found, node.alias_or_name, names)
+    names = around.renamed(_alias_columns(node), [name for name, _ in found.columns], node)
+    return rows_of_plan(found, node.alias_or_name, names)
 
 
-def _columns(node: Any) -> tuple[str, ...]:
+def _alias_columns(node: Any) -> tuple[str, ...]:
     """Return the names that an alias gives to columns."""
     alias = node.args.get("alias")
     return tuple(c.name for c in (alias.args.get("columns") or ())) if alias is not None else ()
 
 
-def _query(node: Any, around: Scope) -> PlannedRows:
+def _rows_of_query(node: Any, around: Scope) -> PlannedRows:
     """Return a query in FROM."""
     query = around.query(node if isinstance(node, exp.Values) else node.this)
     if around.dialect.name == "postgres":  # a column of NULL has texts
         values = [replace(v, type=TEXT) if v.type is NULL else v for v in query.values]
         query = replace(query, values=tuple(values))
-    return rows_of(query.named(), node.alias, around.renamed(_columns(node), query.names, node))
+    return rows_of_plan(
+        query.named(), node.alias, around.renamed(_alias_columns(node), query.names, node)
+    )
 
 
 # Joins.
@@ -307,7 +315,7 @@ def _merge_columns(
         if kind == "right":
             first = last
         elif kind == "full":
-            first = itself(
+            first = nullable_value(
                 Conditional(conjunction(present(first)), first.expr, as_optional(last)),
                 first.type,
             )
@@ -352,7 +360,7 @@ def _lateral(left: PlannedRows, item: Any, join: Any, around: Scope) -> PlannedR
             on, "a lateral query is joined ON TRUE", "put the condition into its WHERE"
         )
     made, schema = query.rows()
-    right = rows_of(named_rows(made, schema), item.alias, _columns(item))
+    right = rows_of_plan(plan_with_columns(made, schema), item.alias, _alias_columns(item))
     kind: Literal["inner", "left"] = "left" if side == "left" else "inner"
     both = _side_by_side(left, right, side)
     return both.with_node(lateral(left.node, made, scope, tuple(correlation.arguments), kind))
@@ -374,7 +382,7 @@ def _unnest_item(
     node, values = unnest_arrays(
         before.node, scope, arrays, kinds, before.bindings, offset=offset, outer=side == "LEFT"
     )
-    names = _columns(item) or ((item.alias,) if item.alias else ())
+    names = _alias_columns(item) or ((item.alias,) if item.alias else ())
     usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [function_name(call)]
     every = around.renamed(names, [*usual, *(["ordinality"] if offset else [])], item)
     made = ScopeSource(item.alias or every[0], tuple(zip(every, values, strict=False)))

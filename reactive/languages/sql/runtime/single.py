@@ -25,7 +25,8 @@ def only_of(values: Iterable[Any]) -> Any:
     return found
 
 
-def pick_value(values: Iterable[Any]) -> Any:
+# The fingerprints of plans contain this name.
+def any_of(values: Iterable[Any]) -> Any:
     """Return one of the values, the same for the same values; None of none."""
     return min(values, key=_by_type, default=None)
 

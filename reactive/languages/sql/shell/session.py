@@ -28,12 +28,12 @@ from optimizer.errors import PlanError
 from reactive.api import display
 from reactive.api.internal_interface import engine_of
 from reactive.errors import ReactiveError
-from reactive.languages.sql.entry import dialect_of, sql
+from reactive.languages.sql.entry import dialect_of, query_relation
 from reactive.languages.sql.entry import execute as executed
 from reactive.languages.sql.statements.definitions import table_class
 from reactive.languages.sql.terms.common_types import Dialect
 from reactive.languages.sql.terms.types import ANY, TEXT, SqlType, hint_of, type_of_value
-from reactive.languages.sql.terms.values import field_names
+from reactive.languages.sql.terms.values import unique_field_names
 from reactive.languages.sql.text.read import parse_statements, statements
 
 HELP = """[bold]select ...;[/]       a view, printed whenever it changes
@@ -92,7 +92,7 @@ class Shell:
         known = {table.name for table in self._db.tables()}
         for table in tree.find_all(exp.Table):
             if is_file(table.name) and table.name not in known:
-                load(self._db, table.name, table.name)
+                load_file(self._db, table.name, table.name)
                 known.add(table.name)
 
     # Views.
@@ -101,7 +101,7 @@ class Shell:
         """Materialize a query as the view with the next number, and print it."""
         self._last += 1
         number = self._last
-        view = sql(engine_of(self._db), text, {}).materialize(f"view {number}")
+        view = query_relation(engine_of(self._db), text, {}).materialize(f"view {number}")
         self._views[number] = (text, view)
         self._show(number)
 
@@ -131,7 +131,7 @@ class Shell:
         match name:
             case "load":
                 path, _, table = rest.strip().partition(" ")
-                self._console.print(load(self._db, path, table.strip() or None))
+                self._console.print(load_file(self._db, path, table.strip() or None))
             case "tables":
                 for each in self._db.tables():
                     self._console.print(escape(repr(each)), highlight=False)
@@ -141,7 +141,7 @@ class Shell:
                     line = f"{number}: {count}  {' '.join(shown.split())}"
                     self._console.print(escape(line), highlight=False)
             case "explain":
-                told = sql(engine_of(self._db), rest, {}).explain()
+                told = query_relation(engine_of(self._db), rest, {}).explain()
                 self._console.print(escape(told), highlight=False)
             case "close":
                 self._close(rest.strip())
@@ -183,7 +183,7 @@ def is_file(name: str) -> bool:
     return Path(name).suffix.lower() in KINDS
 
 
-def load(db: Any, path: str | Path, name: str | None = None) -> Any:
+def load_file(db: Any, path: str | Path, name: str | None = None) -> Any:
     """Make a table of a file's rows; its name is that of the file, without the suffix.
 
     An empty cell of a CSV is NULL. A column is of the first of these types that all of its cells
@@ -203,7 +203,7 @@ def load(db: Any, path: str | Path, name: str | None = None) -> Any:
         raise PlanError(f"{path.name} has no columns\n  the first line of a CSV names them")
     called = path.stem if name is None else name
     hints = [hint_of(_type(column), nullable=None in column) for column in columns]
-    row_type = table_class(called, tuple(zip(field_names(names), hints, strict=True)))
+    row_type = table_class(called, tuple(zip(unique_field_names(names), hints, strict=True)))
     table = db.table(row_type, name=called)
     table.add_all(map(row_type, *columns) if columns[0] else ())
     return table
@@ -240,13 +240,13 @@ def _csv(path: Path) -> tuple[list[str], list[list[Any]]]:
 def _convert_cells(cells: list[str]) -> list[Any]:
     """Return the cells as values of the first type that all of them are of."""
     for read in (int, float, date.fromisoformat, datetime.fromisoformat, _bool):
-        made = _all(read, cells)
+        made = _convert_if_possible(read, cells)
         if made is not None:
             return made
     return [cell or None for cell in cells]
 
 
-def _all(read: Callable[[str], Any], cells: list[str]) -> list[Any] | None:
+def _convert_if_possible(read: Callable[[str], Any], cells: list[str]) -> list[Any] | None:
     """Return cells converted by `read`, empty ones as None; None if one fails or all are empty."""
     try:
         return [read(cell) if cell else None for cell in cells] if any(cells) else None
@@ -269,12 +269,14 @@ def _parquet(path: Path) -> tuple[list[str], list[list[Any]]]:
     except ModuleNotFoundError:
         raise PlanError(f"{path.name} is read by pyarrow\n  pip install pyarrow") from None
     table = parquet.read_table(path)
-    columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
+    columns = [
+        [_lists_to_tuples(value) for value in column.to_pylist()] for column in table.columns
+    ]
     return list(table.column_names), columns
 
 
-def _plain(value: Any) -> Any:
+def _lists_to_tuples(value: Any) -> Any:
     """Return a value that can be in a row: lists are tuples."""
     if isinstance(value, list):
-        return tuple(map(_plain, value))
-    return tuple(map(_plain, value.values())) if isinstance(value, dict) else value
+        return tuple(map(_lists_to_tuples, value))
+    return tuple(map(_lists_to_tuples, value.values())) if isinstance(value, dict) else value

@@ -38,9 +38,9 @@ from reactive.languages.sql.terms.values import (
     is_column,
     is_null,
     is_simple,
-    itself,
     leaves,
-    literal,
+    literal_value,
+    nullable_value,
 )
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ def without_collation(value: TypedValue) -> TypedValue:
 def map_value(function: Callable[[Any], Any], kind: SqlType, value: TypedValue) -> TypedValue:
     """Return a function of a value, NULL only for NULL; evaluated now for a constant."""
     if isinstance(value.expr, Constant) and not value.nulls:
-        return TypedValue(literal(function(value.expr.value)).expr, kind)
+        return TypedValue(literal_value(function(value.expr.value)).expr, kind)
     if all(map(is_simple, leaves(value))):
         return call_strictly(function, kind, value)
-    return itself(
+    return nullable_value(
         Call(constant(moments.strict_call), (constant(function), as_optional(value))), kind
     )
 
@@ -382,15 +382,15 @@ def of_two(
     )
     if not leaves(*values):
         made = Call(constant(function), tuple(v.expr for v in values))
-        return itself(made, kind) if may_be_null else TypedValue(made, kind)
-    return itself(
+        return nullable_value(made, kind) if may_be_null else TypedValue(made, kind)
+    return nullable_value(
         Call(constant(moments.strict_call), (constant(function), *map(as_optional, values))), kind
     )
 
 
 def literal_of(value: Any, kind: SqlType) -> TypedValue:
     """Return a constant of a type."""
-    return NULL_VALUE if value is None else TypedValue(literal(value).expr, kind)
+    return NULL_VALUE if value is None else TypedValue(literal_value(value).expr, kind)
 
 
 def _negate_value(node: Any, scope: Scope) -> TypedValue:
@@ -399,7 +399,7 @@ def _negate_value(node: Any, scope: Scope) -> TypedValue:
     if isinstance(inner, exp.Literal) and not inner.is_string:
         opposite = -int(inner.this) if inner.this.isdigit() else -float(inner.this)
         is_whole = isinstance(opposite, int) and opposite >= LEAST
-        return literal(opposite if is_whole else float(opposite))
+        return literal_value(opposite if is_whole else float(opposite))
     value = scope.value(inner)
     if is_null(value):
         return NULL_VALUE

@@ -34,8 +34,8 @@ from reactive.languages.sql.terms.values import (
     as_optional,
     callee,
     is_null,
-    itself,
-    literal,
+    literal_value,
+    nullable_value,
 )
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def _null_if(node: Any, scope: Scope) -> TypedValue:
     collation = collation_of(value.type, other.type)
     sides = [as_optional(apply_collation(each, collation)) for each in (value, other)]
     made = Call(constant(_different), (as_optional(value), as_optional(other), *sides))
-    return itself(made, bare(value).type)
+    return nullable_value(made, bare(value).type)
 
 
 def _of_null(function: Callable[..., Any], kind: SqlType = TEXT) -> Maker:
@@ -290,7 +290,7 @@ def _translate_char(node: Any, scope: Scope) -> TypedValue:
 
 def _format(node: Any, scope: Scope) -> TypedValue:
     values = count_arguments(node, scope, 1, 127)
-    return itself(Call(constant(formats.formatted), tuple(map(as_optional, values))), TEXT)
+    return nullable_value(Call(constant(formats.formatted), tuple(map(as_optional, values))), TEXT)
 
 
 def _define_identity(least: int) -> Maker:
@@ -350,7 +350,7 @@ def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int)
 
     def translate(node: Any, scope: Scope) -> TypedValue:
         values = count_arguments(node, scope, least, most)
-        return itself(Call(constant(function), tuple(map(as_optional, values))), kind)
+        return nullable_value(Call(constant(function), tuple(map(as_optional, values))), kind)
 
     return translate
 
@@ -372,7 +372,7 @@ def _made_json(
         parts = [as_optional(value) for value in values]
         parts = [*parts[:first], *(transform(part, _mark_json) for part in parts[first:])]
         call = Call(constant(function), tuple(parts))
-        return TypedValue(call, TEXT) if first == 0 else itself(call, ANY)
+        return TypedValue(call, TEXT) if first == 0 else nullable_value(call, ANY)
 
     return translate
 
@@ -440,7 +440,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "power": _math(_power, 2),
     "mod": _math(math.fmod, 2),
     "pi": lambda node, scope: (
-        literal(math.pi) if not count_arguments(node, scope, 0, 0) else NULL_VALUE
+        literal_value(math.pi) if not count_arguments(node, scope, 0, 0) else NULL_VALUE
     ),
     "degrees": _math(math.degrees),
     "radians": _math(math.radians),

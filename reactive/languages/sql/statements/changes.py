@@ -25,7 +25,7 @@ from reactive.languages.sql.queries.grouping import (
     misreadings_told,
 )
 from reactive.languages.sql.queries.kinds import with_names
-from reactive.languages.sql.statements.definitions import create, drop
+from reactive.languages.sql.statements.definitions import create, drop_relations
 from reactive.languages.sql.statements.target import ChangedTable, found_rows, rows_with, run_plan
 from reactive.languages.sql.terms.scope import Scope, ScopeSource
 from reactive.languages.sql.terms.types import SqlType, sql_name
@@ -57,7 +57,7 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
     with misreadings_told(tree, around):
         target = ChangedTable(tree.this, around)
         places = _places(tree, target, around)
-        rows = list(_rows(tree, target, places, around))
+        rows = list(_rows_to_insert(tree, target, places, around))
         conflict = _Conflict(tree, target, around, places) if _has_conflict(tree) else None
     around.refuse_unread(tree)
     if target.numbers.given and conflict is not None:
@@ -105,7 +105,9 @@ def _refuse_renumbering(conflict: Any, target: ChangedTable, around: Scope) -> N
         )
 
 
-def _rows(tree: Any, target: ChangedTable, places: list[int], around: Scope) -> Iterator[Any]:
+def _rows_to_insert(
+    tree: Any, target: ChangedTable, places: list[int], around: Scope
+) -> Iterator[Any]:
     """Yield the rows that are inserted, with defaults for the columns that are not named."""
     defaults = [target.defaults.get(column.name) for column in target.schema.columns]
     if target.numbers.place is not None:
@@ -115,7 +117,7 @@ def _rows(tree: Any, target: ChangedTable, places: list[int], around: Scope) -> 
         return
     alternative = (tree.args.get("alternative") or "").upper()
     is_sqlite = around.dialect.name == "sqlite"
-    for values in _values(tree, target, places, around):
+    for values in _values_to_insert(tree, target, places, around):
         row = list(defaults)
         for place, value in zip(places, values, strict=True):
             row[place] = value
@@ -129,7 +131,7 @@ def _rows(tree: Any, target: ChangedTable, places: list[int], around: Scope) -> 
         yield target.made(target.numbers.filled(row))
 
 
-def _values(
+def _values_to_insert(
     tree: Any, target: ChangedTable, places: list[int], around: Scope
 ) -> Iterator[Sequence[Any]]:
     """Yield the cast values of each row of INSERT, for the columns at `places`."""
@@ -159,7 +161,7 @@ def _values(
         return
     keys = [key.function.body for key in query.sort]
     both = made.scope.function(tuple_of(row, *keys))
-    yield from _in_order(run_plan(plan.Select(made.node, both), source, around), query.sort)
+    yield from _sort_rows(run_plan(plan.Select(made.node, both), source, around), query.sort)
 
 
 def _assign_value(node: Any, value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
@@ -171,7 +173,7 @@ def _assign_value(node: Any, value: TypedValue, kind: SqlType, scope: Scope) -> 
     return made
 
 
-def _in_order(rows: list[Any], keys: Sequence[plan.SortKey]) -> Iterator[Sequence[Any]]:
+def _sort_rows(rows: list[Any], keys: Sequence[plan.SortKey]) -> Iterator[Sequence[Any]]:
     """Return the first items of rows, in the order of the keys that stand behind them."""
     for place, key in reversed(list(enumerate(keys, 1))):
         empty = [row for row in rows if row[place] is None] if key.nulls else []
@@ -394,7 +396,7 @@ def run(tree: Any, around: Scope, db: Any) -> int:
         case exp.Delete():
             return delete(tree, around, db)
         case exp.Drop():
-            return drop(tree, around, db)
+            return drop_relations(tree, around, db)
         case exp.Query():
             raise around.error(tree, "execute changes tables", "db.sql(...) gives a relation")
         case exp.Transaction() | exp.Commit() | exp.Rollback():

@@ -13,7 +13,7 @@ from optimizer.kinds.fields import class_maker
 from reactive.engine.transactions.row_gate import FROM_TUPLES
 from reactive.languages.sql.expressions.scalar import checked_length
 from reactive.languages.sql.queries.grouping import evaluated_constant, misreadings_told
-from reactive.languages.sql.relation import relation_of
+from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.sqlite.comparisons import column_type, has_collation
 from reactive.languages.sql.sqlite.functions import collation_named, declared_name
 from reactive.languages.sql.sqlite.values import KeyBy, stored
@@ -21,7 +21,7 @@ from reactive.languages.sql.statements.target import run_plan
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import SqlType, hint_of, type_of_sql
-from reactive.languages.sql.terms.values import BindingColumn, BindingSchema, field_names
+from reactive.languages.sql.terms.values import BindingColumn, BindingSchema, unique_field_names
 
 REFUSED = {
     exp.CheckColumnConstraint: "CHECK",
@@ -39,19 +39,19 @@ def create(tree: Any, around: Scope, db: Any) -> int:
     kind = (tree.kind or "").upper()
     if kind not in ("TABLE", "VIEW"):
         raise around.error(tree, f"CREATE {kind} is not supported")
-    target = _target(tree)
+    target = _name_node(tree)
     around.check_schema(target)
     name = target.name
     if not _may_make(tree, name, around):
         return 0
     _check_properties(tree, kind, around)
     if kind == "VIEW":
-        _view(tree, name, around, db)
+        _create_view(tree, name, around, db)
         return 0
-    return _table(tree, name, around, db)
+    return _create_table(tree, name, around, db)
 
 
-def _target(tree: Any) -> Any:
+def _name_node(tree: Any) -> Any:
     """Return the node with the name of a table or view, without its columns."""
     return tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
 
@@ -65,7 +65,7 @@ def _may_make(tree: Any, name: str, around: Scope) -> bool:
         return False
     if not replaces:
         raise around.error(
-            _target(tree),
+            _name_node(tree),
             f"there is a table or view {name!r} already",
             "CREATE OR REPLACE, or DROP it",
         )
@@ -76,7 +76,7 @@ def _drop_replaced(tree: Any, name: str, kind: str, around: Scope, db: Any) -> N
     """Drop what CREATE OR REPLACE replaces, once everything that the statement says was read."""
     around.refuse_unread(tree)
     if around.environment.catalog.find(name) is not None:
-        _drop(_target(tree), kind, around, db, views=True)
+        _drop_relation(_name_node(tree), kind, around, db, views=True)
 
 
 def _check_properties(tree: Any, kind: str, around: Scope) -> None:
@@ -91,20 +91,20 @@ def _check_properties(tree: Any, kind: str, around: Scope) -> None:
 # Tables.
 
 
-def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
+def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
     """Create a table of declared columns, or of a query; return the number of its rows."""
     lengths = dict[str, int]()
     found, defaults, key = list[Any](), dict[str, Any](), tuple[str, ...]()
     if tree.expression is not None:
         query = around.query(tree.expression)
-        node, schema = query.rows(around.renamed(_names(tree), query.names, tree.this))
+        node, schema = query.rows(around.renamed(_column_names(tree), query.names, tree.this))
         around.refuse_unread(tree)
         found = run_plan(node, tree, around)
     else:
         with misreadings_told(tree, around):
             schema, defaults, key = _declared_columns(tree, around)
             lengths = _lengths(tree, around)
-    fields = field_names(schema.names)
+    fields = unique_field_names(schema.names)
     columns = tuple(replace(c, read=f) for c, f in zip(schema.columns, fields, strict=True))
     hints = [(c.read, hint_of(c.type, nullable=c.nullable)) for c in columns]
     row_type = table_class(name, tuple(hints))
@@ -126,7 +126,7 @@ def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
     return len(found)
 
 
-def _names(tree: Any) -> tuple[str, ...]:
+def _column_names(tree: Any) -> tuple[str, ...]:
     """Return the names of columns in parentheses behind that of a table or view; () without any."""
     if not isinstance(tree.this, exp.Schema):
         return ()
@@ -146,7 +146,7 @@ def _declared_columns(
             take(node.args.get("include"))  # a node also where nothing is included
             key += [_key_name(each) for each in node.expressions]
         elif isinstance(node, exp.ColumnDef) or _is_untyped(node, around):
-            column, default, is_key = _column(node, around)
+            column, default, is_key = _read_declaration(node, around)
             columns.append(column)
             key += [column.name.casefold()] if is_key else []
             if default is not None:
@@ -219,7 +219,7 @@ def _refuse(tree: Any, around: Scope) -> None:
                 )
 
 
-def _column(node: Any, around: Scope) -> tuple[BindingColumn, Any, bool]:
+def _read_declaration(node: Any, around: Scope) -> tuple[BindingColumn, Any, bool]:
     """Return a declared column, its default, and whether it is the key; refuse unknown types."""
     constraints = [each.args.get("kind") for each in node.args.get("constraints") or ()]
     is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
@@ -262,15 +262,15 @@ def _sqlite_type(declared: Any, constraints: list[Any], around: Scope) -> SqlTyp
 # Views.
 
 
-def _view(tree: Any, name: str, around: Scope, db: Any) -> None:
+def _create_view(tree: Any, name: str, around: Scope, db: Any) -> None:
     """Create a view: a materialized view of rows, or a plan that queries read by name."""
     catalog = around.environment.catalog
     query = around.query(tree.expression)
-    names = around.renamed(_names(tree), query.names, tree.this)
+    names = around.renamed(_column_names(tree), query.names, tree.this)
     views = tuple(dict.fromkeys(around.environment.views))
     if _is_materialized(tree):
         node, schema = query.rows(names)
-        relation = relation_of(catalog.engine, node, schema, views)
+        relation = make_relation(catalog.engine, node, schema, views)
         _drop_replaced(tree, name, "VIEW", around, db)
         catalog.kept[name.casefold()] = relation.materialize(name)
     else:
@@ -286,7 +286,7 @@ def _is_materialized(tree: Any) -> bool:
 # DROP.
 
 
-def drop(tree: Any, around: Scope, db: Any) -> int:
+def drop_relations(tree: Any, around: Scope, db: Any) -> int:
     """Drop tables or views, and return 0; refuse unknown names without IF EXISTS."""
     kind = (tree.args.get("kind") or "").upper()
     if kind not in ("TABLE", "VIEW"):
@@ -300,11 +300,11 @@ def drop(tree: Any, around: Scope, db: Any) -> int:
     for target, name in named:
         if around.environment.catalog.find(name) is None and may_miss:
             continue
-        _drop(target, kind, around, db, views=views)
+        _drop_relation(target, kind, around, db, views=views)
     return 0
 
 
-def _drop(target: Any, kind: str, around: Scope, db: Any, *, views: bool) -> None:
+def _drop_relation(target: Any, kind: str, around: Scope, db: Any, *, views: bool) -> None:
     """Drop a table, or a view that SQL made; refuse a table that views read, unless `views`."""
     catalog, folded = around.environment.catalog, target.name.casefold()
     if kind == "VIEW":
@@ -333,7 +333,7 @@ def table_class(name: str, fields: tuple[tuple[str, Any], ...]) -> Any:
     >>> row, type(pickle.loads(pickle.dumps(row))) is Word
     (words(id=1, word='to'), True)
     """
-    (called,) = field_names([name])
+    (called,) = unique_field_names([name])
     made: Any = NamedTuple(called, list(fields))  # type: ignore[misc]
     made.__module__ = __name__
     made.__reduce__ = _reduced_of(name, fields)  # type: ignore[method-assign]

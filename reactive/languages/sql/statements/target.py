@@ -30,13 +30,13 @@ from reactive.api.internal_interface import engine_of, keyed_of
 from reactive.engine.codegen.functions import callable_of
 from reactive.errors import TableError, TransactionError
 from reactive.languages.sql.queries.grouping import failures_told, freed
-from reactive.languages.sql.queries.query import PlannedRows, rows_of
+from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
 from reactive.languages.sql.queries.sources import pair_with_item
-from reactive.languages.sql.relation import relation_of
+from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.sqlite.values import KeyBy
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.scope import Scope
-from reactive.languages.sql.terms.values import BindingColumn, BindingSchema, named_rows
+from reactive.languages.sql.terms.values import BindingColumn, BindingSchema, plan_with_columns
 
 OF_NAMES: dict[str, type] = {"int": int, "float": float, "text": str, "bytes": bytes}
 """The classes of values of fields, by the kinds of their types."""
@@ -65,7 +65,7 @@ class ChangedTable:
         self._around = around
 
     def rows(self) -> PlannedRows:
-        return rows_of(named_rows(self.table.plan, self.schema), self.alias)
+        return rows_of_plan(plan_with_columns(self.table.plan, self.schema), self.alias)
 
     def place(self, name: str, node: Any) -> int:
         """Return the place of the column that has a name; refuse an unknown name."""
@@ -149,7 +149,7 @@ def run_plan(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
             "  run it before the other changes, or in a transaction of its own"
         )
     views = tuple(dict.fromkeys(around.environment.views))
-    relation = relation_of(engine, freed(node), BindingSchema(()), views)
+    relation = make_relation(engine, freed(node), BindingSchema(()), views)
     with failures_told(tree, around), relation.materialize(on_error="raise") as view:
         return list(view)
 

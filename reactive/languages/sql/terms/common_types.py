@@ -78,18 +78,18 @@ def common_type(dialect: str, place: Place, left: SqlType, right: SqlType) -> Sq
     if kinds == {"struct"} and dialect == "duckdb":
         return _common_struct(place, left, right)
     if kinds <= NUMBERS:
-        return _common_number(dialect, place, left, right)
+        return _common_number_of_dialect(dialect, place, left, right)
     if kinds <= MOMENTS or len(kinds) == 1:
         return common(left, right)
     if dialect == "postgres":
         return INTERVAL if place in COMPARED and kinds == {"time", "interval"} else None
     if kinds <= NUMBERS | {"bool"}:
         is_exact = kinds == {"bool", "int"} or place in ("column", "equality")
-        return _common_number(dialect, place, left, right) if is_exact else None
+        return _common_number_of_dialect(dialect, place, left, right) if is_exact else None
     return _beside_text(place, left, right) if "text" in kinds else None
 
 
-def _common_number(dialect: str, place: Place, left: SqlType, right: SqlType) -> SqlType:
+def _common_number_of_dialect(dialect: str, place: Place, left: SqlType, right: SqlType) -> SqlType:
     """Return the type that two numbers of a dialect have in a place together."""
     floats = [each for each in (left, right) if each.kind == "float"]
     if len(floats) == 1 and not (dialect == "postgres" and place in COMPARED):

@@ -58,7 +58,7 @@ def error_at(text: str, start: int | None, message: str, remedy: str = "") -> Pl
     return PlanError("\n".join([head + where, *([rest] if rest else []), *more]))
 
 
-def too_deep(text: str, node: exp.Expr | None) -> PlanError:
+def nesting_error(text: str, node: exp.Expr | None) -> PlanError:
     """Return the error about a text that even a large stack is too small for."""
     message = "the text is nested too deeply"
     remedy = "about 1,000 levels, or 10,000 terms of one operator, can be read; write it in parts"
@@ -104,13 +104,13 @@ def source_of(text: str, node: exp.Expr) -> str:
     if not found:
         return ""
     first, last = min(m["start"] for m in found), max(m["end"] for m in found)
-    first = _with_names(text, first, node)
+    first = _start_of_call(text, first, node)
     parameter = PARAMETER.match(text, last + 1)  # which knows no place of its own
     end = last + 1 if parameter is None else parameter.end()
     return " ".join(_with_brackets(text, first, end).split())
 
 
-def _with_names(text: str, first: int, node: exp.Expr) -> int:
+def _start_of_call(text: str, first: int, node: exp.Expr) -> int:
     """Return the start of a text including the names of its functions.
 
     Some releases of sqlglot give these names no place.

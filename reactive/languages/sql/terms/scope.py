@@ -42,7 +42,7 @@ from reactive.languages.sql.terms.errors import (
     take,
 )
 from reactive.languages.sql.terms.types import NULL, SqlType, fields_of
-from reactive.languages.sql.terms.values import TypedValue, as_optional, literal
+from reactive.languages.sql.terms.values import TypedValue, as_optional, literal_value
 
 T = TypeVar("T")
 OUT_OF_RANGE = "is out of the range of"
@@ -213,7 +213,7 @@ class Scope:
             remedy = f"give it: db.sql(..., {name}=...)" if is_name else "name it: `:name`"
             raise self.error(node, f"there is no parameter {name!r}{nearest(name, given)}", remedy)
         value = with_instants(self._text.parameters[name])
-        return literal(tuple(value) if isinstance(value, list) else value, name)
+        return literal_value(tuple(value) if isinstance(value, list) else value, name)
 
     def slice_of(self, place: exp.Expr) -> exp.Expr:
         """Return a place of `a[...]`; of `a[:b]` the slice up to a column, if `b` is no parameter.
@@ -507,10 +507,10 @@ def columns_with_fields(column: Any) -> Iterator[tuple[Any, tuple[str, ...]]]:
     """
     first, *more = column.parts
     if len(more) > 1:
-        yield exp.Column(this=more[0].copy(), table=first.copy()), _names(more[1:])
+        yield exp.Column(this=more[0].copy(), table=first.copy()), _names_of_parts(more[1:])
     if more:
-        yield exp.Column(this=first.copy()), _names(more)
+        yield exp.Column(this=first.copy()), _names_of_parts(more)
 
 
-def _names(parts: list[Any]) -> tuple[str, ...]:
+def _names_of_parts(parts: list[Any]) -> tuple[str, ...]:
     return tuple(part.name for part in parts)

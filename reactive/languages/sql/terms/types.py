@@ -227,9 +227,9 @@ def _type_of_kind(kind: kinds.Kind) -> SqlType:
         case Items(python, item) if python is tuple:
             return SqlType("array", items=(_type_of_kind(without_none(item)),))
         case Choice(values):
-            return _one({type_of_value(value) for value in values})
+            return _only_type({type_of_value(value) for value in values})
         case Either(options):
-            return _one({_type_of_kind(each) for each in options})
+            return _only_type({_type_of_kind(each) for each in options})
         case Struct():
             return SqlType("any", record=kind)
         case _:
@@ -247,7 +247,7 @@ def fields_of(kind: SqlType) -> dict[str, SqlType]:
     return {name: type_of_hint(hint)[0] for name, hint in kind.record.hints.items()}
 
 
-def _one(types: set[SqlType]) -> SqlType:
+def _only_type(types: set[SqlType]) -> SqlType:
     """Return the type of values of several types; unknown if they differ."""
     return types.pop() if len(types) == 1 else ANY
 

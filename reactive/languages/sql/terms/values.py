@@ -85,7 +85,7 @@ class TypedValue:
 NULL_VALUE = TypedValue(NONE, NULL, (NONE,))
 
 
-def literal(value: Any, name: str | None = None) -> TypedValue:
+def literal_value(value: Any, name: str | None = None) -> TypedValue:
     """Return a Python value as a constant."""
     if value is None:
         return NULL_VALUE
@@ -128,7 +128,7 @@ def as_optional(value: TypedValue) -> Expr:
     return Conditional(conjunction(tests), value.expr, NONE)
 
 
-def itself(expr: Expr, kind: SqlType) -> TypedValue:
+def nullable_value(expr: Expr, kind: SqlType) -> TypedValue:
     """Return the value of an expression that is None for NULL."""
     return TypedValue(expr, kind, (expr,))
 
@@ -146,13 +146,13 @@ class ArgumentCountError(ArgumentError):
     """A function of SQL is called with more or fewer arguments than it has."""
 
     def __init__(self, least: int, most: int | None, count: int) -> None:
-        super().__init__(counts_told(least, most, count))
+        super().__init__(count_error_text(least, most, count))
 
 
-def counts_told(least: int, most: int | None, count: int) -> str:
+def count_error_text(least: int, most: int | None, count: int) -> str:
     """Return the reason why a function does not take a number of arguments.
 
-    >>> counts_told(1, 2, 3), counts_told(1, 1, 0)
+    >>> count_error_text(1, 2, 3), count_error_text(1, 1, 0)
     ('takes 1 or 2 arguments, and got 3', 'takes 1 argument, and got 0')
     """
     several = range(least, least + 1 if most is None else most + 1)
@@ -174,7 +174,7 @@ def check_arguments(function: Any, of: Sequence[TypedValue]) -> None:
     ------
     ArgumentCountError, ArgumentTypeError: it cannot.
     """
-    check_count(function, len(of))
+    check_argument_count(function, len(of))
     known = tuple([_known_of(value) for value in of])
     if None in known or not of:
         return
@@ -212,7 +212,7 @@ _COUNTS: WeakKeyDictionary[Any, tuple[int, int | None]] = WeakKeyDictionary()
 """The numbers of arguments that functions take, including user functions."""
 
 
-def check_count(function: Any, count: int) -> None:
+def check_argument_count(function: Any, count: int) -> None:
     """Check that a Python function can be called with a number of arguments.
 
     Raises
@@ -289,7 +289,9 @@ class NamedPlan:
     views: tuple[Any, ...] = field(default=(), compare=False)
 
 
-def named_rows(node: plan.Node, schema: BindingSchema, views: tuple[Any, ...] = ()) -> NamedPlan:
+def plan_with_columns(
+    node: plan.Node, schema: BindingSchema, views: tuple[Any, ...] = ()
+) -> NamedPlan:
     """Return a plan of one binding with the columns of the schema as its values."""
     values = schema.values(Parameter(0))
     return NamedPlan(node, tuple(zip(schema.names, values, strict=True)), 1, views)
@@ -324,9 +326,9 @@ class Catalog:
         if folded in self.views:
             return self.views[folded]
         for table in self._named(self.engine.tables.values(), name):
-            return named_rows(table.plan, self.schema_of(table))
+            return plan_with_columns(table.plan, self.schema_of(table))
         for view in self._named(self.engine.live_views(), name):
-            return named(view)
+            return plan_of_relation(view)
         return None
 
     def schema_of(self, table: Any) -> BindingSchema:
@@ -360,7 +362,7 @@ class Environment:
 
     def __init__(self, catalog: Catalog, given: Mapping[str, NamedPlan]) -> None:
         self.catalog = catalog
-        self._given = {name.casefold(): named for name, named in given.items()}
+        self._given = {name.casefold(): source for name, source in given.items()}
         self.views: list[Any] = []
         """The views that were found, which the query holds."""
 
@@ -385,16 +387,16 @@ class Environment:
         return [*self._given, *self.catalog.names()]
 
 
-def named(relation: AnyRelation) -> NamedPlan:
+def plan_of_relation(relation: AnyRelation) -> NamedPlan:
     """Return a relation as a source: with its fields, or with one column per binding."""
     node, of = relation.plan, shapes(relation.plan)
     views = kept_views(relation)
     known = getattr(relation, "schema", None)
     if isinstance(known, BindingSchema):
-        return named_rows(node, known, views)
+        return plan_with_columns(node, known, views)
     if len(of) == 1:
         schema = schema_of_shape(of[0]) or BindingSchema((BindingColumn("value", ANY, True, None),))
-        return named_rows(node, schema, views)
+        return plan_with_columns(node, schema, views)
     columns = (
         (f"column{place}", TypedValue(each, ANY, (each,)))
         for place, each in enumerate(all_parameters(len(of)))
@@ -483,7 +485,7 @@ def schema_of_values(
     names: Sequence[str], values: Sequence[TypedValue]
 ) -> tuple[BindingSchema, Any]:
     """Return the columns of a SELECT, and the class of its rows."""
-    fields = field_names(names)
+    fields = unique_field_names(names)
     columns = tuple(
         BindingColumn(name, value.type, value.nullable, field)
         for name, value, field in zip(names, values, fields, strict=True)
@@ -491,15 +493,15 @@ def schema_of_values(
     return BindingSchema(columns), row_class(fields)
 
 
-def record_of(kind: Any, items: Sequence[Expr]) -> Expr:
+def construct_row(kind: Any, items: Sequence[Expr]) -> Expr:
     """Return the expression that makes a row of the class `kind` of its fields."""
     return Call(constant(kind), tuple(items))
 
 
-def field_names(names: Sequence[str]) -> tuple[str, ...]:
+def unique_field_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return names of fields for columns of any names, each once.
 
-    >>> field_names(["id", "count(*)", "id", "class"])
+    >>> unique_field_names(["id", "count(*)", "id", "class"])
     ('id', 'count_star', 'id_1', 'class_')
     """
     plain = [BETWEEN.sub("_", name.replace("*", "star")).strip("_") for name in names]

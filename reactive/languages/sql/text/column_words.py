@@ -43,11 +43,15 @@ set table then to transaction true union unique update using values when where
 """
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-RESERVED = {"postgres": _words(_POSTGRES), "duckdb": _words(_DUCKDB), "sqlite": _words(_SQLITE)}
+RESERVED = {
+    "postgres": _split_words(_POSTGRES),
+    "duckdb": _split_words(_DUCKDB),
+    "sqlite": _split_words(_SQLITE),
+}
 """Words that are no columns without quotes, by dialect; of `current_date`, `true` and the like the
 columns of the table decide, and they stay what they are elsewhere."""
 _OPERATORS = frozenset(

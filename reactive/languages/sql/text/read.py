@@ -17,7 +17,7 @@ from reactive.engine.runtime.large_stack import call_with_any_stack
 from reactive.languages.sql.postgres.grammar import PostgresGrammar
 from reactive.languages.sql.sqlite.grammar import SQLiteGrammar
 from reactive.languages.sql.terms.common_types import Dialect
-from reactive.languages.sql.terms.errors import error_at, record_arguments, too_deep
+from reactive.languages.sql.terms.errors import error_at, nesting_error, record_arguments
 from reactive.languages.sql.text.grammar import DuckDBGrammar
 
 TOO_MANY = re.compile(r"arguments \((\d+)\) is greater than the maximum number .* \((\d+)\)")
@@ -49,9 +49,9 @@ def parse_statements(text: str, dialect: Dialect, parameters: Container[str] = (
             text_read = _dollars(text, dialect, parameters)
             found = call_with_any_stack(lambda: sqlglot.parse(text_read, read=_grammar(dialect)))
     except SqlglotError as error:
-        raise _refusal(text, error) from None
+        raise _syntax_error(text, error) from None
     except RecursionError:
-        raise too_deep(text, None) from None
+        raise nesting_error(text, None) from None
     except Exception as error:  # the parser stumbles over some texts
         raise PlanError(f"this is no SQL that can be read\n  {text.strip()[:60]}") from error
     return [each for each in found if each is not None]
@@ -81,7 +81,7 @@ def _dollars(text: str, dialect: Dialect, parameters: Container[str]) -> str:
     return NAMED.sub(dollar, text)
 
 
-def one(text: str, dialect: Dialect, parameters: Container[str] = ()) -> Any:
+def parse_statement(text: str, dialect: Dialect, parameters: Container[str] = ()) -> Any:
     """Return the only statement of a text; refuse none and several."""
     found = parse_statements(text, dialect, parameters)
     if len(found) != 1:
@@ -111,7 +111,7 @@ def _quiet() -> Iterator[None]:
         LOG.setLevel(level)
 
 
-def _refusal(text: str, error: SqlglotError) -> PlanError:
+def _syntax_error(text: str, error: SqlglotError) -> PlanError:
     """Return the error of a text that is no SQL, at the place that sqlglot reports."""
     quote = _open_quote(text) if isinstance(error, TokenError) else None
     if quote is not None:
@@ -130,7 +130,7 @@ def _refusal(text: str, error: SqlglotError) -> PlanError:
         message += f" beside {found!r}"
     elif found and counted is None:
         message += f", found {found!r}"
-    return error_at(text, _offset(text, details), message)
+    return error_at(text, _token_offset(text, details), message)
 
 
 def _open_quote(text: str) -> int | None:
@@ -144,7 +144,7 @@ def _open_quote(text: str) -> int | None:
     return opened
 
 
-def _offset(text: str, details: dict[str, Any]) -> int | None:
+def _token_offset(text: str, details: dict[str, Any]) -> int | None:
     """Return the offset of the highlighted token, whose end sqlglot gives; None without a line."""
     if not details.get("line"):
         return None
@@ -173,18 +173,18 @@ def statements(text: str) -> Iterator[str]:
     waiting: list[str] = []
     for part in PARTS.finditer(text):
         found = part[0]
-        is_command = found.lstrip().startswith(".") and len(found) > 1 and not _has(waiting)
+        is_command = found.lstrip().startswith(".") and len(found) > 1 and not _has_text(waiting)
         if found == ";" or is_command:
-            if _has(waiting):
+            if _has_text(waiting):
                 yield "".join(waiting).strip()
             waiting = []
             if is_command:
                 yield found.strip().rstrip(";")
-        elif not found.startswith(("--", "/*")) or _has(waiting):
+        elif not found.startswith(("--", "/*")) or _has_text(waiting):
             waiting.append(found)
-    if _has(waiting):
+    if _has_text(waiting):
         yield "".join(waiting).strip()
 
 
-def _has(waiting: list[str]) -> bool:
+def _has_text(waiting: list[str]) -> bool:
     return any(part.strip() for part in waiting)

@@ -61,7 +61,7 @@ from reactive.languages.sql.sqlite.comparisons import grouped_by, sorted_by
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import ANY, FLOAT, INT, SqlType
-from reactive.languages.sql.terms.values import TypedValue, as_optional, itself
+from reactive.languages.sql.terms.values import TypedValue, as_optional, nullable_value
 
 NEVER_NULL = frozenset(
     {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count"}
@@ -134,21 +134,21 @@ def _reduce_partitions(
 ) -> tuple[plan.Node, list[TypedValue]]:
     """Append windows of one partition and order to the rows; also return their values."""
     arguments: list[Expr] = []
-    made = [_function(each, scope, arguments) for each in together]
+    made = [_read_function(each, scope, arguments) for each in together]
     first, count = together[0], scope.bindings
     row = tuple_of(tuple_of(*all_parameters(count)), first.partition, first.keys)
     packed = plan.Select(source, scope.function(tuple_of(*row.items, tuple_of(*arguments))))
-    key = _of_row(Item(Parameter(0), constant(1)))
+    key = _lift_row(Item(Parameter(0), constant(1)))
     kinds = [kind for _, kind in made]
     shape = (*shapes(source), *map(_shape, kinds))
     asked = tuple(each for each, _ in made)
-    window = kept_by(Window(first.directions, asked, shape), _name(together))
+    window = kept_by(Window(first.directions, asked, shape), _window_names(together))
     items = (_of_made(Item(Parameter(1), constant(place))) for place in range(len(shape)))
     rows = plan.Extend(plan.Reduce(packed, key, window), (), tuple(items))
     places = (Parameter(count + place) for place in range(len(made)))
     answers = zip(places, kinds, asked, strict=True)
     return rows, [
-        TypedValue(place, kind) if each.function in NEVER_NULL else itself(place, kind)
+        TypedValue(place, kind) if each.function in NEVER_NULL else nullable_value(place, kind)
         for place, kind, each in answers
     ]
 
@@ -157,11 +157,11 @@ def _shape(kind: SqlType) -> Shape:
     return {"int": int, "float": float}.get(kind.kind)
 
 
-def _name(together: Sequence[PartitionedWindow]) -> str:
+def _window_names(together: Sequence[PartitionedWindow]) -> str:
     return ", ".join(each.node.this.sql(each.dialect) for each in together)
 
 
-def _of_row(body: Expr) -> Lifted:
+def _lift_row(body: Expr) -> Lifted:
     """Return an expression of the row that `reduce` gives, as a callable."""
     return Lifted(body, ("row",), (), 1)
 
@@ -171,7 +171,9 @@ def _of_made(body: Expr) -> Lifted:
     return Lifted(body, ("partition", "row"), (), 2)
 
 
-def _function(of: PartitionedWindow, scope: Scope, arguments: list[Expr]) -> tuple[Asked, SqlType]:
+def _read_function(
+    of: PartitionedWindow, scope: Scope, arguments: list[Expr]
+) -> tuple[Asked, SqlType]:
     """Return the window function and its answers' type; append its arguments to `arguments`."""
     node, ignores = of.node.this, False
     while isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
@@ -192,14 +194,14 @@ def _function(of: PartitionedWindow, scope: Scope, arguments: list[Expr]) -> tup
         return Asked(name, None, WHOLE), kind
     match node:
         case exp.Ntile():
-            count = _constant(node.this, scope)
+            count = _constant_argument(node.this, scope)
             return Asked("ntile", None, WHOLE, (count,)), INT
         case exp.Lag() | exp.Lead():
             return _shift_call(node, scope, place, ignores=ignores)
         case exp.FirstValue() | exp.LastValue() | exp.NthValue():
             value = scope.value(node.this)
             nth = {exp.FirstValue: 1, exp.LastValue: -1}.get(type(node))
-            nth = _constant(node.args["offset"], scope) if nth is None else nth
+            nth = _constant_argument(node.args["offset"], scope) if nth is None else nth
             return Asked("nth", place(value), frame, (nth,), ignores), value.type
         case exp.First() | exp.Last() if ignores:
             value, nth = scope.value(node.this), 1 if isinstance(node, exp.First) else -1
@@ -216,7 +218,7 @@ def _shift_call(
 ) -> tuple[Asked, SqlType]:
     """Return LAG or LEAD with its type; `place` stores an argument, and returns its place."""
     value = scope.value(node.this)
-    offset = _constant(node.args["offset"], scope) if node.args.get("offset") else 1
+    offset = _constant_argument(node.args["offset"], scope) if node.args.get("offset") else 1
     default = node.args.get("default")
     other = None
     if default is not None:
@@ -238,7 +240,7 @@ def _aggregate(
     return Asked(function, argument, frame, more, False, keeps), kind
 
 
-def _constant(node: Any, scope: Scope) -> Any:
+def _constant_argument(node: Any, scope: Scope) -> Any:
     """Return the value of a node; refuse one that is not constant."""
     value = scope.value(node)
     if not isinstance(value.expr, Constant):
@@ -276,7 +278,7 @@ def _edge(spec: Any, side: str, scope: Scope) -> Edge:
         if where == ("following" if side == "start" else "preceding"):
             raise scope.error(spec, f"a frame cannot {side} with UNBOUNDED {where.upper()}")
         return CURRENT if bound.upper() == "CURRENT ROW" else UNBOUNDED
-    return (where, _constant(bound, scope))  # type: ignore[return-value]
+    return (where, _constant_argument(bound, scope))  # type: ignore[return-value]
 
 
 # Aggregates of window frames: the function of the values of each frame.
