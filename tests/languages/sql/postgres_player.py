@@ -28,7 +28,7 @@ import psycopg2
 import psycopg2.extensions as types
 
 from reactive import Database, PlanError
-from reactive.languages.sql.runtime.intervals import interval_of, parts_of
+from reactive.languages.sql.runtime.intervals import interval_of, interval_parts
 from tests.languages.sql.postgres_cases import GROUPS, POSTGRES, Arguments, filled, kinds_of
 from tests.postgres_server import PostgresServer
 
@@ -233,7 +233,7 @@ def same(one: Any, other: Any) -> bool:
         case timedelta():
             if not isinstance(other, timedelta):
                 return False
-            return parts_of(one) == parts_of(other)
+            return interval_parts(one) == interval_parts(other)
         case _:
             return type(one) is type(other) and bool(one == other)
 

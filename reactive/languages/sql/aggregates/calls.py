@@ -310,7 +310,7 @@ class _Ordered:
             values = [row[-1] for row in rows]
             values = list(dict.fromkeys(values)) if self.distinct else values
         else:
-            values = folds.in_order(rows, self.directions, distinct=self.distinct)
+            values = folds.sort_last_items(rows, self.directions, distinct=self.distinct)
         return self.function(values, *self.more)
 
 

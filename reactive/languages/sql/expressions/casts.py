@@ -425,7 +425,7 @@ class _Stored:
     affinity: str
 
     def __call__(self, value: Any) -> Any:
-        return of_sqlite.stored(value, self.affinity)
+        return of_sqlite.store_value(value, self.affinity)
 
 
 def align(

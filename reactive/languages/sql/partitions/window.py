@@ -45,7 +45,7 @@ from reactive.languages.sql.partitions.function import (
     make_fold_of_frames,
 )
 from reactive.languages.sql.partitions.kept import WindowFacts, WindowPartition
-from reactive.languages.sql.runtime.rows import Directions, item_key, key_of
+from reactive.languages.sql.runtime.rows import Directions, item_key, sort_key_function
 
 
 def make_row_number(asked: Asked) -> Function:
@@ -341,7 +341,7 @@ class Window:
         functions = tuple(_build_function(asked) for asked in self.functions)
         is_descending = bool(self.directions) and self.directions[0][0]
         made = WindowFacts(
-            key_of(self.directions), functions, self._cut(), is_descending, self.drops
+            sort_key_function(self.directions), functions, self._cut(), is_descending, self.drops
         )
         return partial(WindowPartition, made)
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from reactive.languages.sql.postgres.numbers import NotSupportedError
-from reactive.languages.sql.runtime.intervals import parts_of
+from reactive.languages.sql.runtime.intervals import interval_parts
 from reactive.languages.sql.runtime.times import as_timestamp
 
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
@@ -72,7 +72,7 @@ class _Fields:
     def __init__(self, of: Any) -> None:
         self._is_interval = isinstance(of, dt.timedelta)
         if self._is_interval:
-            months, self.day, micros = parts_of(of)
+            months, self.day, micros = interval_parts(of)
             sign = -1 if micros < 0 else 1
             seconds, self.micro = divmod(abs(micros), 1_000_000)
             self.hour, self.minute, self.second = seconds // 3600, seconds // 60 % 60, seconds % 60

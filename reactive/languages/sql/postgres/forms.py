@@ -19,8 +19,8 @@ from typing import Any
 from uuid import UUID
 
 from reactive.languages.sql.postgres.numbers import OutOfRangeError
-from reactive.languages.sql.postgres.numerics import EXACT, numeric, scaled
-from reactive.languages.sql.runtime.intervals import parts_of
+from reactive.languages.sql.postgres.numerics import EXACT, round_to_scale, to_numeric
+from reactive.languages.sql.runtime.intervals import interval_parts
 
 EMPTY = dt.timedelta()
 _DIGITS = r"[0-9a-fA-F]{4}(?:-?[0-9a-fA-F]{4}){7}"
@@ -125,7 +125,7 @@ def _write_timestamp(value: dt.datetime) -> str:
 
 def interval_text(value: dt.timedelta) -> str:
     """Write an interval: `1 year 2 mons 3 days -04:05:06.7`."""
-    months, days, micros = parts_of(value)
+    months, days, micros = interval_parts(value)
     years, mons = _divide_towards_zero(months, 12)
     made, before = [], False
     for number, unit in ((years, "year"), (mons, "mon"), (days, "day")):
@@ -244,12 +244,12 @@ def real_of_text(text: str) -> float:
 
 def decimal(value: Any, precision: int | None = None, scale: int | None = None) -> Decimal:
     """Return a value as a numeric of a scale; raise if it has more than `precision` digits."""
-    made = decimal_of_text(value) if isinstance(value, str) else numeric(value)
+    made = decimal_of_text(value) if isinstance(value, str) else to_numeric(value)
     if scale is None or made.is_nan():
         return made
     if made.is_infinite():
         raise OutOfRangeError("numeric field overflow")
-    made = scaled(made, scale)
+    made = round_to_scale(made, scale)
     if precision is not None and made and made.adjusted() >= precision - scale:
         raise OutOfRangeError(f"numeric field overflow: {value}")
     return made
@@ -277,7 +277,7 @@ def decimal_of_text(text: str) -> Decimal:
         raise ValueError(f"{text!r} is no number") from None
     if made.adjusted() > 131_071:
         raise OutOfRangeError("value overflows numeric format")
-    return scaled(made, max(0, -_exponent(made)))
+    return round_to_scale(made, max(0, -_exponent(made)))
 
 
 def _exponent(value: Decimal) -> int:

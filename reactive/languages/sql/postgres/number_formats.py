@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from reactive.languages.sql.postgres.formats import ordinal_ending
 from reactive.languages.sql.postgres.numbers import NotSupportedError, OutOfRangeError, int4, int8
-from reactive.languages.sql.postgres.numerics import numeric, numeric_product, scaled
+from reactive.languages.sql.postgres.numerics import numeric_product, round_to_scale, to_numeric
 
 _WORD = re.compile(
     r"FM|EEEE|eeee|SG|MI|PL|PR|RN|TH|SP|fm|sg|mi|pl|pr|rn|th|sp|[90.,BCDGLSVbcdglsv]"
@@ -57,7 +57,7 @@ def _whole_written(value: int, form: str, *, is_wide: bool) -> str:
     if found.is_roman:
         return found.roman(int4(value) if is_wide else value)
     if found.is_scientific:
-        shown = _scientific(numeric(value), found.behind)
+        shown = _scientific(to_numeric(value), found.behind)
         return shown if is_wide else _add_blank_sign(f"{float(value):.{found.behind}e}")
     value *= 10**found.shift
     value = int8(value) if is_wide else (value + (1 << 31)) % (1 << 32) - (1 << 31)
@@ -80,7 +80,7 @@ def numeric_written(value: Decimal, form: str) -> str:
         return _scientific(value, found.behind) if value.is_finite() else found.crosses()
     if found.shift:
         value = numeric_product(value, Decimal(10**found.shift))
-    made = scaled(value, found.behind)
+    made = round_to_scale(value, found.behind)
     negative = made < 0 if not made.is_nan() else False
     return found.write_number(f"{abs(made):f}", found.behind, negative=negative)
 
@@ -89,7 +89,7 @@ def _round_to_whole(value: Decimal) -> Decimal:
     """Return a numeric rounded to a whole number; raise for infinity and NaN."""
     if not value.is_finite():
         raise OutOfRangeError(f"integer out of range: {value}")
-    return scaled(value, 0)
+    return round_to_scale(value, 0)
 
 
 def float_written(value: float, form: str) -> str:
@@ -134,7 +134,7 @@ def _add_blank_sign(text: str) -> str:
 
 def _scientific(value: Decimal, behind: int) -> str:
     place = value.adjusted() if value else 0
-    made = scaled(value.scaleb(-place), behind)  # 9.99 may be 10.0, which Postgres leaves
+    made = round_to_scale(value.scaleb(-place), behind)  # 9.99 may be 10.0, which Postgres leaves
     return _add_blank_sign(f"{made:f}e{'-' if place < 0 else '+'}{abs(place):02}")
 
 

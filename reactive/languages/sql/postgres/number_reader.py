@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from reactive.languages.sql.postgres.number_formats import SIGNS, NumberFormat, number_format
 from reactive.languages.sql.postgres.numbers import OutOfRangeError
-from reactive.languages.sql.postgres.numerics import scaled
+from reactive.languages.sql.postgres.numerics import round_to_scale
 
 _SCALE_OF_SHIFTED = 16
 """The digits behind the point that a number has once V shifts it."""
@@ -53,7 +53,7 @@ class _ReadDigits:
         if abs(made) >= 10 ** (self._form.before + self._form.shift):
             raise OutOfRangeError(f"numeric field overflow: {made}")
         if "V" in self._form.names:
-            made = scaled(made.scaleb(-self._form.shift), _SCALE_OF_SHIFTED)
+            made = round_to_scale(made.scaleb(-self._form.shift), _SCALE_OF_SHIFTED)
         return made or made.copy_abs()
 
     def _read_word(self, word: str, written: str) -> None:

@@ -1,4 +1,4 @@
-"""Numerics of Postgres: decimals with the scale that Postgres gives a result (`numeric.c`).
+"""Numerics of Postgres: decimals with the scale that Postgres gives a result (`to_numeric.c`).
 
     numeric_quotient(1, 3)      0.33333333333333333333, at least 16 significant digits
 
@@ -37,7 +37,7 @@ DIGITS, WORD, MOST = 16, 4, 1000
 """Digits that a quotient has at least; digits of a word of a numeric; the greatest scale."""
 
 
-def numeric(value: Any) -> Decimal:
+def to_numeric(value: Any) -> Decimal:
     """Return a number as a numeric; a float by its first 15 digits."""
     if not isinstance(value, float):
         return Decimal(value)
@@ -52,7 +52,7 @@ def scale_of(value: Decimal) -> int:
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def scaled(value: Decimal, scale: int) -> Decimal:
+def round_to_scale(value: Decimal, scale: int) -> Decimal:
     """Round to a scale, halves away from zero; NaN and infinities stay."""
     if not value.is_finite():
         return value
@@ -62,7 +62,8 @@ def scaled(value: Decimal, scale: int) -> Decimal:
 
 def _positional(value: Decimal) -> Decimal:
     """Return the value without a positive exponent."""
-    return scaled(value, 0) if value.is_finite() and value.as_tuple().exponent > 0 else value  # type: ignore[operator]
+    is_large = value.is_finite() and value.as_tuple().exponent > 0  # type: ignore[operator]
+    return round_to_scale(value, 0) if is_large else value
 
 
 def numeric_sum(a: Any, b: Any) -> Decimal:
@@ -78,7 +79,7 @@ def numeric_difference(a: Any, b: Any) -> Decimal:
 def numeric_product(a: Any, b: Any) -> Decimal:
     """Multiply exactly."""
     a, b = Decimal(a), Decimal(b)
-    return _plain_zero(scaled(EXACT.multiply(a, b), scale_of(a) + scale_of(b)))
+    return _plain_zero(round_to_scale(EXACT.multiply(a, b), scale_of(a) + scale_of(b)))
 
 
 def numeric_quotient(a: Any, b: Any) -> Decimal:
@@ -100,7 +101,7 @@ def numeric_quotient(a: Any, b: Any) -> Decimal:
 def _divide_to_scale(a: Decimal, b: Decimal, scale: int) -> Decimal:
     digits = max(0, a.adjusted() - b.adjusted()) + scale + 8
     rough = Context(prec=digits + 20, Emax=999_999, Emin=-999_999).divide(a, b)
-    return _plain_zero(scaled(rough, scale))
+    return _plain_zero(round_to_scale(rough, scale))
 
 
 def _leading_word(value: Decimal) -> tuple[int, int]:
@@ -132,7 +133,7 @@ def numeric_remainder(a: Any, b: Any) -> Decimal:
     if b.is_infinite():
         return a  # type: ignore[no-any-return]
     scale = max(scale_of(a), scale_of(b))
-    one, other = (int(scaled(x, scale).scaleb(scale, context=EXACT)) for x in (a, b))
+    one, other = (int(round_to_scale(x, scale).scaleb(scale, context=EXACT)) for x in (a, b))
     return Decimal(whole_remainder(one, other)).scaleb(-scale, context=EXACT)
 
 
@@ -146,7 +147,7 @@ def numeric_floor_quotient(a: Any, b: Any) -> Decimal:
     if not a.is_finite() or not b.is_finite():
         return EXACT.divide(a, b) if b.is_finite() else Decimal("NaN" if a.is_infinite() else 0)
     scale = max(scale_of(a), scale_of(b))
-    one, other = (int(scaled(x, scale).scaleb(scale, context=EXACT)) for x in (a, b))
+    one, other = (int(round_to_scale(x, scale).scaleb(scale, context=EXACT)) for x in (a, b))
     return Decimal(whole_quotient(one, other))
 
 
@@ -217,7 +218,7 @@ def scale_or_none(value: Decimal) -> int | None:
 
 def trimmed_scale(value: Decimal) -> Decimal:
     """Return the value without zeros at the end (TRIM_SCALE)."""
-    return scaled(value, scale_of(value.normalize(EXACT))) if value.is_finite() else value
+    return round_to_scale(value, scale_of(value.normalize(EXACT))) if value.is_finite() else value
 
 
 def _limit_scale(scale: int, *least: int) -> int:
@@ -239,7 +240,7 @@ def numeric_root(value: Any) -> Decimal:
 
 def root_of_scale(value: Decimal, scale: int) -> Decimal:
     """Return the square root with digits behind the point."""
-    return scaled(_context(value, scale).sqrt(value), scale)
+    return round_to_scale(_context(value, scale).sqrt(value), scale)
 
 
 def _context(value: Decimal, scale: int) -> Context:
@@ -256,7 +257,7 @@ def numeric_exp(value: Any) -> Decimal:
         raise OutOfRangeError("value overflows numeric format")
     scale = _limit_scale(DIGITS - int(size), scale_of(value))
     made = Context(prec=max(1, int(size)) + scale + 20, Emax=999_999, Emin=-999_999).exp(value)
-    return scaled(made, scale)
+    return round_to_scale(made, scale)
 
 
 def numeric_logarithm(value: Any) -> Decimal:
@@ -265,7 +266,7 @@ def numeric_logarithm(value: Any) -> Decimal:
     if not value.is_finite():
         return value  # type: ignore[no-any-return]
     scale = _limit_scale(DIGITS - _weight_of_logarithm(value), scale_of(value))
-    return _plain_zero(scaled(Context(prec=scale + 30).ln(value), scale))
+    return _plain_zero(round_to_scale(Context(prec=scale + 30).ln(value), scale))
 
 
 def numeric_logarithm_of(base: Any, value: Any) -> Decimal:
@@ -285,7 +286,7 @@ def numeric_logarithm_of(base: Any, value: Any) -> Decimal:
     of_base = context.ln(base)
     if not of_base:
         raise ZeroDivisionError("division by zero")
-    return _plain_zero(scaled(context.divide(context.ln(value), of_base), scale))
+    return _plain_zero(round_to_scale(context.divide(context.ln(value), of_base), scale))
 
 
 def numeric_logarithm_10(value: Any) -> Decimal:
@@ -320,7 +321,7 @@ def numeric_power(base: Any, exponent: Any) -> Decimal:
     if base < 0 and not is_whole:
         raise ValueError("a negative number raised to a non-integer power yields a complex result")
     if not exponent or base == 1 or not base:
-        return scaled(
+        return round_to_scale(
             Decimal(0 if exponent and not base else 1), _limit_scale(DIGITS, scale_of(base))
         )
     size = float(exponent) * math.log10(abs(float(base)))
@@ -331,7 +332,7 @@ def numeric_power(base: Any, exponent: Any) -> Decimal:
         scale = _limit_scale(DIGITS - int(max(size, -2000)), scale_of(base), scale_of(exponent))
     context = Context(prec=max(1, int(size)) + scale + 40, Emax=999_999, Emin=-999_999)
     made = context.power(base, exponent if not is_whole else exponent.to_integral_value())
-    return scaled(made, scale)
+    return round_to_scale(made, scale)
 
 
 def _special_power(base: Decimal, exponent: Decimal) -> Decimal:

@@ -19,7 +19,7 @@ from reactive.languages.sql.postgres.forms import MICROSECOND
 from reactive.languages.sql.postgres.moments import span
 from reactive.languages.sql.postgres.numbers import OutOfRangeError
 from reactive.languages.sql.postgres.numerics import numeric_cut, numeric_quotient, numeric_sum
-from reactive.languages.sql.runtime.intervals import months_of, parts_of, rest_of
+from reactive.languages.sql.runtime.intervals import interval_parts, months_of, rest_of
 from reactive.languages.sql.runtime.times import EPOCH, as_timestamp, later
 
 DAY = 86_400_000_000
@@ -154,7 +154,7 @@ def _julian(of: Any) -> int | Decimal:
 
 def _interval_field(name: str, of: dt.timedelta) -> int | Decimal:
     """Return a field of an interval; refuse one that intervals do not have."""
-    (months, days, clock), years = parts_of(of), _truncate_quotient(months_of(of), 12)
+    (months, days, clock), years = interval_parts(of), _truncate_quotient(months_of(of), 12)
     match name:
         case "year":
             return years
@@ -207,7 +207,7 @@ def truncated(name: str, of: Any) -> dt.datetime:
 
 def truncated_interval(name: str, of: dt.timedelta) -> dt.timedelta:
     """Truncate an interval (DATE_TRUNC); a week raises."""
-    months, days, micros = parts_of(of)
+    months, days, micros = interval_parts(of)
     if name == "week":
         raise ValueError("unit week of an interval is not supported, because months have days")
     if name == "day":
@@ -239,7 +239,7 @@ def multiple(of: dt.timedelta, factor: Any) -> dt.timedelta:
     factor = Decimal(str(factor)) if isinstance(factor, float) else Decimal(factor)
     if not factor.is_finite():
         raise OutOfRangeError("interval out of range")
-    return _sum_interval_parts(*(each * factor for each in parts_of(of)))
+    return _sum_interval_parts(*(each * factor for each in interval_parts(of)))
 
 
 def part(of: dt.timedelta, divisor: Any) -> dt.timedelta:
@@ -251,7 +251,7 @@ def part(of: dt.timedelta, divisor: Any) -> dt.timedelta:
         raise ZeroDivisionError("division by zero")
     if divisor.is_infinite():
         return dt.timedelta()
-    return _sum_interval_parts(*(each / divisor for each in parts_of(of)))
+    return _sum_interval_parts(*(each / divisor for each in interval_parts(of)))
 
 
 def _sum_interval_parts(months: Decimal, days: Decimal, micros: Decimal) -> dt.timedelta:
@@ -341,7 +341,7 @@ def bucket(width: dt.timedelta, of: Any, origin: Any) -> dt.datetime:
 
 def justified_days(of: dt.timedelta) -> dt.timedelta:
     """Convert 30 days to a month (JUSTIFY_DAYS)."""
-    months, days, clock = parts_of(of)
+    months, days, clock = interval_parts(of)
     whole = _truncate_quotient(days, 30)
     months, days = months + whole, days - whole * 30
     if months > 0 > days:

@@ -272,7 +272,7 @@ def earlier_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.dat
 
 def _split_interval(by: dt.timedelta) -> tuple[int, int, dt.timedelta]:
     """Return the months, the days, and the clock part of an interval."""
-    months, days, micros = intervals.parts_of(by)
+    months, days, micros = intervals.interval_parts(by)
     return months, days, dt.timedelta(microseconds=micros)
 
 
@@ -335,7 +335,7 @@ def offset_of(span: dt.timedelta) -> str:
     >>> offset_of(dt.timedelta(hours=5, minutes=30))
     '-05:30:00'
     """
-    months, days, micros = intervals.parts_of(span)
+    months, days, micros = intervals.interval_parts(span)
     if months or days:
         raise ValueError("an interval that is a time zone must not include months or days")
     seconds = abs(micros) // 1_000_000

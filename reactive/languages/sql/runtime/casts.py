@@ -205,17 +205,17 @@ def _item_text(value: Any) -> str:
     if value is None:
         return "NULL"
     text = to_text(value)
-    return text if isinstance(value, tuple) else quoted(text)
+    return text if isinstance(value, tuple) else quote_list_text(text)
 
 
 _QUOTED = frozenset("\"'(),:=[\\]{}")
 
 
-def quoted(text: str) -> str:
+def quote_list_text(text: str) -> str:
     """Return a text as it stands in the text of a list.
 
-    >>> quoted("a b"), quoted("it's"), quoted("null"), quoted("")
-    ('a b', "'it\\\\'s'", "'null'", "''")
+    >>> [quote_list_text(text) for text in ("a b", "it's", "null", "")]
+    ['a b', "'it\\\\'s'", "'null'", "''"]
     """
     is_plain = text == text.strip() and text.lower() not in ("", "null")
     if is_plain and _QUOTED.isdisjoint(text):
@@ -309,7 +309,7 @@ class Quoted:
     function: Callable[..., Any]
 
     def __call__(self, value: Any) -> str:
-        return quoted(self.function(value))
+        return quote_list_text(self.function(value))
 
 
 @record

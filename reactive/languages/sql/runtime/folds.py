@@ -18,7 +18,7 @@ from typing import Any
 
 from optimizer.record import record
 from reactive.languages.sql.runtime.intervals import part_of_interval, sum_of_intervals
-from reactive.languages.sql.runtime.rows import item_key, key_of
+from reactive.languages.sql.runtime.rows import item_key, sort_key_function
 
 
 def exact(value: Any) -> Any:
@@ -369,11 +369,11 @@ def sorted_rows(
     >>> sorted_rows([(None, "a"), (1, "b"), (2, "c")], [(True, False)])
     [(2, 'c'), (1, 'b'), (None, 'a')]
     """
-    width, key = len(directions), key_of(tuple(directions))
+    width, key = len(directions), sort_key_function(tuple(directions))
     return sorted(rows, key=lambda row: key(row[:width], row[width:]))
 
 
-def in_order(
+def sort_last_items(
     rows: Iterable[tuple[Any, ...]], directions: Sequence[tuple[bool, bool]], *, distinct: bool
 ) -> list[Any]:
     """Return the last items of rows, in the order of their first; `distinct`: each once."""

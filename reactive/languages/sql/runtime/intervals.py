@@ -67,8 +67,8 @@ class Interval(dt.timedelta):
 
     >>> interval_of(1, 0, 0) == dt.timedelta(days=30)
     True
-    >>> parts_of(interval_of(0, 0, 25 * 3_600_000_000)), parts_of(dt.timedelta(hours=25))
-    ((0, 0, 90000000000), (0, 1, 3600000000))
+    >>> interval_parts(interval_of(0, 0, 25 * 3_600_000_000)), interval_parts(dt.timedelta(days=1))
+    ((0, 0, 90000000000), (0, 1, 0))
     """
 
     months: int
@@ -90,7 +90,7 @@ class Interval(dt.timedelta):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return interval_of, parts_of(self)
+        return interval_of, interval_parts(self)
 
 
 def interval_of(months: int, days: int, micros: int) -> dt.timedelta:
@@ -101,7 +101,7 @@ def interval_of(months: int, days: int, micros: int) -> dt.timedelta:
     return made if clock_of(made) == (days, micros) else Interval(0, days, micros)
 
 
-def parts_of(interval: dt.timedelta) -> tuple[int, int, int]:
+def interval_parts(interval: dt.timedelta) -> tuple[int, int, int]:
     """Return the months, days and microseconds of an interval."""
     return months_of(interval), *clock_of(interval)
 
@@ -152,7 +152,7 @@ def unit_named(name: str) -> str:
 def interval(amount: float, unit: str) -> dt.timedelta:
     """Return an interval of a number of units of time; an unknown unit raises.
 
-    >>> interval(2, "days"), interval(1, "year").days, parts_of(interval(36, "hours"))
+    >>> interval(2, "days"), interval(1, "year").days, interval_parts(interval(36, "hours"))
     (datetime.timedelta(days=2), 360, (0, 0, 129600000000))
     """
     unit = unit_named(unit)
@@ -195,13 +195,13 @@ def sum_of_intervals(a: dt.timedelta, b: dt.timedelta) -> dt.timedelta:
     """Add intervals: months to months, days to days."""
     if type(a) is type(b) is dt.timedelta and a.days == b.days == 0:
         return of_clock(a + b)
-    one, two = parts_of(a), parts_of(b)
+    one, two = interval_parts(a), interval_parts(b)
     return interval_of(one[0] + two[0], one[1] + two[1], one[2] + two[2])
 
 
 def negative(a: dt.timedelta) -> dt.timedelta:
     """Return an interval backwards."""
-    months, days, micros = parts_of(a)
+    months, days, micros = interval_parts(a)
     return interval_of(-months, -days, -micros)
 
 
@@ -215,11 +215,11 @@ def multiple_with_days(a: dt.timedelta, times: Any) -> dt.timedelta:
 
     >>> multiple_with_days(Interval(1, 0, 0), 1.5).days
     45
-    >>> parts_of(multiple_with_days(of_clock(dt.timedelta(hours=1)), 25))
+    >>> interval_parts(multiple_with_days(of_clock(dt.timedelta(hours=1)), 25))
     (0, 0, 90000000000)
     """
     factor = float(times)
-    months, days, _ = parts_of(a)
+    months, days, _ = interval_parts(a)
     of_month = math.fmod(months * factor, 1) * DAYS_OF_MONTH
     rest = rest_of(a) * factor + dt.timedelta(of_month)
     parts = (days * factor, of_month)
@@ -231,10 +231,10 @@ def multiple_with_days(a: dt.timedelta, times: Any) -> dt.timedelta:
 def part_of_interval(a: dt.timedelta, count: int) -> dt.timedelta:
     """Return one of `count` equal parts; the rest of months is days, that of days hours.
 
-    >>> parts_of(part_of_interval(interval_of(1, 3, 0), 2))
+    >>> interval_parts(part_of_interval(interval_of(1, 3, 0), 2))
     (0, 16, 43200000000)
     """
-    months, days, micros = (Fraction(part, count) for part in parts_of(a))
+    months, days, micros = (Fraction(part, count) for part in interval_parts(a))
     of_month = round((months - int(months)) * DAYS_OF_MONTH, 6)  # as Postgres does
     left = days - int(days) + of_month - int(of_month)
     whole = int(days) + int(of_month) + int(left)

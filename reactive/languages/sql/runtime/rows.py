@@ -203,10 +203,10 @@ def rank_of(value: Any) -> Any:
     return (type(value).__name__, str(value))
 
 
-def key_of(directions: Directions) -> Callable[[Sequence[Any], Any], SortKey]:
+def sort_key_function(directions: Directions) -> Callable[[Sequence[Any], Any], SortKey]:
     """Return the function from the keys of a row, and the row, to its sort key.
 
-    >>> key = key_of(((True, False),))
+    >>> key = sort_key_function(((True, False),))
     >>> sorted([2, None, 3], key=lambda n: key((n,), n))
     [3, 2, None]
     """

@@ -44,10 +44,10 @@ def _parse_unary_plus(parser: Any) -> exp.Expr:
 def _make_arrow_reader(sign: str) -> Any:
     """Return the reader of an operator of JSON, a call of two arguments."""
 
-    def read(parser: Any, this: exp.Expr, path: exp.Expr) -> exp.Expr:
+    def build_call(parser: Any, this: exp.Expr, path: exp.Expr) -> exp.Expr:
         return exp.Anonymous(this=sign, expressions=[this, path])
 
-    return read
+    return build_call
 
 
 class SQLiteGrammar(SQLite):

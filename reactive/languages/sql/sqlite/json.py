@@ -209,9 +209,9 @@ def at(node: Node, path: Any) -> Node | None:
 
 def step(node: Node, found: re.Match[str]) -> Node | None:
     """Return the part of a node that one step of a path leads to; None if there is none."""
-    quoted, bare, number, back = found.groups()
+    label, bare, number, back = found.groups()
     if node.kind == "object":
-        name = bare if quoted is None else quoted
+        name = bare if label is None else label
         place = node.place_of(f'"{name}"')
         place = node.added.get(name) if place is None else place
         return None if place is None else node.parts[place]
@@ -234,7 +234,7 @@ class Json(str):
 
 def as_json(value: Any) -> str:
     """Return a value as JSON; a text that is known to be JSON as it is."""
-    return str(value) if isinstance(value, Json) else quoted(value)
+    return str(value) if isinstance(value, Json) else write_json(value)
 
 
 @record
@@ -244,8 +244,8 @@ class Told:
     function: Any
 
     def __call__(self, *given: Any) -> Any:
-        if hasattr(self.function, "told"):
-            return self.function.told(*given)
+        if hasattr(self.function, "mark_json"):
+            return self.function.mark_json(*given)
         made = self.function(*given)
         return Json(made) if isinstance(made, str) else made
 
@@ -338,10 +338,10 @@ def value_at(value: Any, path: Any) -> Any:
     return None if found is None else found.value()
 
 
-def quoted(value: Any) -> str:
+def write_json(value: Any) -> str:
     """Write a value as JSON (JSON_QUOTE); raise for a blob.
 
-    >>> quoted('say "hé"'), quoted(1.0), quoted(None)
+    >>> write_json('say "hé"'), write_json(1.0), write_json(None)
     ('"say \\\\"hé\\\\""', '1.0', 'null')
     """
     if value is None:
@@ -368,7 +368,7 @@ class Quoted:
             return f"[{','.join(made)}]"
         if not all(isinstance(label, str) for label in values[::2]):
             raise ValueError("json_object() labels must be TEXT")
-        labels = map(quoted, values[::2])
+        labels = map(write_json, values[::2])
         return f"{{{','.join(f'{k}:{v}' for k, v in zip(labels, made[1::2], strict=True))}}}"
 
 
@@ -379,10 +379,10 @@ class Edit:
     kind: Literal["set", "insert", "replace"]
 
     def __call__(self, value: Any, *given: Any) -> Any:
-        made = self.told(value, *given)
+        made = self.mark_json(value, *given)
         return str(made) if isinstance(made, Json) else made
 
-    def told(self, value: Any, *given: Any) -> Any:
+    def mark_json(self, value: Any, *given: Any) -> Any:
         """Return the result, which is known to be JSON unless it is one of the values."""
         if value is None:
             return None
@@ -433,7 +433,7 @@ def _add(node: Node, found: re.Match[str], part: Node) -> bool:
             return False
         name = bare if label is None else label
         node.added[name] = len(node.parts)
-        node.labels.append(quoted(name))
+        node.labels.append(write_json(name))
     elif node.kind != "array" or back or (number and int(number) != len(node.parts)):
         return False
     node.parts.append(part)

@@ -1,7 +1,7 @@
 """Values of SQLite at run time: storage classes, their order, affinity, and conversions.
 
-    stored("12", "INTEGER")   12        numeric("x")     'x'         rank(None) does not occur
-    stored("x", "INTEGER")    'x'       integer("3abc")  3           rank(1) < rank("a") < rank(b"")
+    store_value("12", "INTEGER")  12    numeric("x")     'x'    rank(None) does not occur
+    store_value("x", "INTEGER")   'x'   integer("3abc")  3      rank(1) < rank("a") < rank(b"")
 
 Source: https://sqlite.org/datatype3.html
 """
@@ -48,7 +48,7 @@ def affinity_of(declared: str) -> str:
 # Conversions.
 
 
-def plain(value: Any) -> Any:
+def to_sqlite_value(value: Any) -> Any:
     """Return a value of Python as one of SQLite: a truth is a number, NaN is NULL."""
     if isinstance(value, bool):
         return int(value)
@@ -169,13 +169,15 @@ def _as_integer(value: float) -> int | float:
     return value
 
 
-def stored(value: Any, affinity: str | None) -> Any:
+def store_value(value: Any, affinity: str | None) -> Any:
     """Return a value as a column of some affinity keeps it.
 
-    >>> stored("2.7", "INTEGER"), stored("3.0", "INTEGER"), stored(12, "TEXT"), stored("1", "REAL")
-    (2.7, 3, '12', 1.0)
+    >>> store_value("2.7", "INTEGER"), store_value("3.0", "INTEGER")
+    (2.7, 3)
+    >>> store_value(12, "TEXT"), store_value("1", "REAL")
+    ('12', 1.0)
     """
-    value = plain(value)
+    value = to_sqlite_value(value)
     match affinity:
         case "TEXT":
             return characters(value) if isinstance(value, int | float) else value
@@ -200,7 +202,7 @@ def as_text(value: Any) -> Any:
 def cast_to_numeric(value: Any) -> Any:
     """Convert to NUMERIC: a text to the number that it begins with, an integer where equal."""
     if isinstance(value, int | float):
-        return plain(value)
+        return to_sqlite_value(value)
     made = number(value)
     if isinstance(made, float) and -_EXACT <= made < _EXACT and made == int(made):
         return int(made)

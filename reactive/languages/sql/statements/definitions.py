@@ -16,7 +16,7 @@ from reactive.languages.sql.queries.grouping import evaluated_constant, misreadi
 from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.sqlite.comparisons import column_type, has_collation
 from reactive.languages.sql.sqlite.functions import collation_named, declared_name
-from reactive.languages.sql.sqlite.values import KeyBy, stored
+from reactive.languages.sql.sqlite.values import KeyBy, store_value
 from reactive.languages.sql.statements.target import run_plan
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
@@ -245,7 +245,7 @@ def _read_declaration(node: Any, around: Scope) -> tuple[BindingColumn, Any, boo
         raise around.error(node, f"there is no type {declared.sql() if declared else ''!r}")
     value = None if default is None else evaluated_constant(default, around)
     if kind.affinity is not None:
-        value = stored(value, kind.affinity)
+        value = store_value(value, kind.affinity)
     return BindingColumn(node.name, kind, not (is_key or not_null), None), value, is_key
 
 

@@ -51,7 +51,7 @@ from optimizer.record import record
 from reactive.api.extended import row_class
 from reactive.api.internal_interface import kept_views
 from reactive.api.relation import AnyRelation, Relation
-from reactive.languages.sql.runtime.intervals import Interval, parts_of
+from reactive.languages.sql.runtime.intervals import Interval, interval_parts
 from reactive.languages.sql.terms.types import (
     ANY,
     NULL,
@@ -91,7 +91,7 @@ def literal_value(value: Any, name: str | None = None) -> TypedValue:
         return NULL_VALUE
     kind = type_of_value(value)
     if isinstance(value, Interval):
-        return TypedValue(Constant(value, (Interval, *parts_of(value)), name), kind)
+        return TypedValue(Constant(value, (Interval, *interval_parts(value)), name), kind)
     return TypedValue(constant(value, name), kind)
 
 

@@ -56,7 +56,7 @@ from reactive.languages.sql.partitions.frames import (
 from reactive.languages.sql.partitions.function import Asked
 from reactive.languages.sql.partitions.window import Window
 from reactive.languages.sql.postgres import numerics as postgres
-from reactive.languages.sql.runtime.intervals import parts_of
+from reactive.languages.sql.runtime.intervals import interval_parts
 from reactive.languages.sql.sqlite.comparisons import grouped_by, sorted_by
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
@@ -266,7 +266,7 @@ def _frame(of: PartitionedWindow, scope: Scope) -> Frame:
         return WHOLE
     edges = {"start": start, "end": end}
     of_time = [side for side, (_, offset) in edges.items() if isinstance(offset, timedelta)]
-    is_by_calendar = any(parts_of(edges[side][1])[:2] != (0, 0) for side in of_time)
+    is_by_calendar = any(interval_parts(edges[side][1])[:2] != (0, 0) for side in of_time)
     zone = scope.dialect.timezone if is_by_calendar else "UTC"
     return Frame(kind, start, end, names.get(exclude, ""), zone)  # type: ignore[arg-type]
 
