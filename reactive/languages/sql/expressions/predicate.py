@@ -101,7 +101,7 @@ def condition_value(node: Any, scope: Scope) -> TypedValue:
 
 def may_be_null(node: Any, scope: Scope) -> bool:
     """Return True if a condition may be NULL."""
-    known = scope.known(node)
+    known = scope.known_value(node)
     if known is not None:
         return known.nullable
     match node:
@@ -125,7 +125,7 @@ def may_be_null(node: Any, scope: Scope) -> bool:
 
 def _is(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """Return the test that a condition is TRUE, or that it is FALSE if not `wanted`."""
-    known = scope.known(node)
+    known = scope.known_value(node)
     if known is not None:
         return of_value(_condition(known, node, scope), wanted=wanted)
     match node:

@@ -73,9 +73,9 @@ class GroupScope(Scope):
     kinds: tuple[type, ...]
     """The classes of nodes that keys other than columns have."""
 
-    def known(self, node: exp.Expr) -> TypedValue | None:
+    def known_value(self, node: exp.Expr) -> TypedValue | None:
         """Return a computed value or a key; None for others. Refuse a column that is no key."""
-        found = super().known(node)
+        found = super().known_value(node)
         if found is not None:
             return found
         row = self.rows.values.get(id(node))
@@ -88,24 +88,24 @@ class GroupScope(Scope):
     def _key(self, node: exp.Expr) -> TypedValue | None:
         """Return the key that equals a node; None if no key does, or the node has no value."""
         try:
-            return self._of(self.rows.value(node))
+            return self._find_key(self.rows.value(node))
         except PlanError:
             return None
 
-    def _of(self, value: TypedValue) -> TypedValue | None:
+    def _find_key(self, value: TypedValue) -> TypedValue | None:
         """Return the key of the groups that a value of the rows is; None if it is no key."""
         return next((group for row, group in self.keys if row.expr == value.expr), None)
 
     def of_sources(self, node: Any) -> TypedValue | None:
         """Return the key that a column is; None for an unknown column. Refuse other columns."""
         found = self.rows.of_sources(node)
-        if found is not None and self._of(found) is None:
+        if found is not None and self._find_key(found) is None:
             return self.field_of_sources(node) or self._key_of(node, found)
         return None if found is None else self._key_of(node, found)
 
     def _key_of(self, node: Any, row: TypedValue) -> TypedValue:
         """Return the key that equals the value `row`; refuse a value that no key equals."""
-        key = self._of(row)
+        key = self._find_key(row)
         if key is None:
             raise self.error(
                 node,

@@ -148,7 +148,7 @@ def _plan_of_name(cte: Any, around: Scope, *, is_recursive: bool) -> NamedPlan:
     if not isinstance(cte.this, exp.Query):
         raise around.error(cte, "a query cannot write", "db.execute(...) changes tables")
     found: SelectQuery = around.query(cte.this)
-    return found.named(around.renamed(names, found.names, cte))
+    return found.as_source(around.replace_names(names, found.names, cte))
 
 
 # Set operations.
@@ -328,7 +328,7 @@ def recursive(cte: Any, names: Sequence[str], around: Scope) -> NamedPlan:
                 "say in a WHERE where the recursion ends, and order what is made of it",
             )
     first = around.query(body.left)
-    called = around.renamed(names, first.names, cte)
+    called = around.replace_names(names, first.names, cte)
     begin, schema = first.rows(called)
     if around.dialect.numeric_booleans:  # later rows may be of other classes
         columns = (replace(c, type=replace(c.type, kind="any")) for c in schema.columns)

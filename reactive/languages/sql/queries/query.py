@@ -302,7 +302,7 @@ def _no_row_matches(asked: RowComparison) -> Expr:
 
 def _inside(asked: RowComparison, *, nullable: bool) -> tuple[TypedValue, ...]:
     """Return the compared values as the query reads them; never NULL unless `nullable`."""
-    inside = tuple(map(asked.correlation.read, asked.left))
+    inside = tuple(map(asked.correlation.read_outer, asked.left))
     return inside if nullable else tuple(replace(value, nulls=()) for value in inside)
 
 
@@ -354,35 +354,37 @@ class PlannedRows:
         """Return these sources over another plan with as many bindings."""
         return replace(self, node=node)
 
-    def moved(self, start: int, *, missing: bool) -> PlannedRows:
+    def rebind(self, start: int, *, missing: bool) -> PlannedRows:
         """Return the sources as binding `start`; if `missing`, NULL where that binding is None."""
         place = Parameter(start)
         of: tuple[Expr, ...] = (place,)
         if self.bindings > 1:
             of = tuple(Item(place, constant(n)) for n in range(self.bindings))
-        return self._changed(of, (place,) if missing else ())
+        return self._substitute_bindings(of, (place,) if missing else ())
 
     def missing(self) -> PlannedRows:
         """Return the sources as values that are NULL where their bindings are None."""
-        return self._changed(all_parameters(self.bindings), None)
+        return self._substitute_bindings(all_parameters(self.bindings), None)
 
-    def _changed(self, of: tuple[Expr, ...], missing: tuple[Expr, ...] | None) -> PlannedRows:
+    def _substitute_bindings(
+        self, of: tuple[Expr, ...], missing: tuple[Expr, ...] | None
+    ) -> PlannedRows:
         """Return the sources with the expressions `of` in place of their bindings.
 
         A value is NULL, too, if a leaf of `missing` is None; without `missing`, if a binding is.
         """
 
-        def changed(value: TypedValue) -> TypedValue:
+        def substitute_value(value: TypedValue) -> TypedValue:
             expr = substitute(value.expr, of)
             inner = tuple(substitute(leaf, of) for leaf in value.nulls)
             before = missing if missing is not None else _bindings_of(value)
             return TypedValue(expr, value.type, tuple(dict.fromkeys((*before, *inner))))
 
         sources = tuple(
-            ScopeSource(s.name, tuple((name, changed(value)) for name, value in s.columns))
+            ScopeSource(s.name, tuple((name, substitute_value(value)) for name, value in s.columns))
             for s in self.sources
         )
-        merged = {name: changed(value) for name, value in self.merged.items()}
+        merged = {name: substitute_value(value) for name, value in self.merged.items()}
         return PlannedRows(self.node, self.bindings, sources, merged)
 
     def columns(self, *, merged_first: bool = False) -> Iterator[tuple[str, str, TypedValue]]:
@@ -481,7 +483,7 @@ class SelectQuery:
                 return made.node, schema
         return select_values(made.node, made.scope, called, made.values)
 
-    def named(self, names: Sequence[str] = (), views: tuple[Any, ...] = ()) -> NamedPlan:
+    def as_source(self, names: Sequence[str] = (), views: tuple[Any, ...] = ()) -> NamedPlan:
         """Return the query as a source of FROM.
 
         Columns that are read from bindings unchanged need no rows made of them.

@@ -159,7 +159,7 @@ def _rows_of_table(node: Any, around: Scope) -> PlannedRows:
             f"there is no table or view {name!r}{nearest(name, names)}",
             f"the database has {', '.join(sorted(set(names))) or 'no tables'}",
         )
-    names = around.renamed(_alias_columns(node), [name for name, _ in found.columns], node)
+    names = around.replace_names(_alias_columns(node), [name for name, _ in found.columns], node)
     return rows_of_plan(found, node.alias_or_name, names)
 
 
@@ -176,7 +176,7 @@ def _rows_of_query(node: Any, around: Scope) -> PlannedRows:
         values = [replace(v, type=TEXT) if v.type is NULL else v for v in query.values]
         query = replace(query, values=tuple(values))
     return rows_of_plan(
-        query.named(), node.alias, around.renamed(_alias_columns(node), query.names, node)
+        query.as_source(), node.alias, around.replace_names(_alias_columns(node), query.names, node)
     )
 
 
@@ -253,7 +253,7 @@ def _narrow_right_side(
 def _side_by_side(left: PlannedRows, right: PlannedRows, kind: str | None) -> PlannedRows:
     """Return the columns of both sides of a join; those of a side that may miss are nullable."""
     mine = left.missing() if kind in ("right", "full") else left
-    theirs = right.moved(left.bindings, missing=kind in ("left", "full"))
+    theirs = right.rebind(left.bindings, missing=kind in ("left", "full"))
     both = (*mine.sources, *theirs.sources)
     return PlannedRows(left.node, left.bindings + 1, both, {**theirs.merged, **mine.merged})
 
@@ -279,7 +279,7 @@ def _shared_columns(
         names = [name for _, name, _ in left.columns() if name.casefold() in theirs]
     if not names:
         return [], []
-    moved = right.moved(left.bindings, missing=False)
+    moved = right.rebind(left.bindings, missing=False)
     mine, theirs_scope = left.scope(around), moved.scope(around)
     shared = []
     for name in names:
@@ -308,7 +308,7 @@ def _merge_columns(
     """Return the merged columns of USING: the left, for RIGHT the right, for FULL the present."""
     merged = {}
     for name, _, _ in shared:
-        found = [v for s in rows.sources for v in s.named(name)]
+        found = [v for s in rows.sources for v in s.columns_named(name)]
         first, last = rows.merged.get(name.casefold(), found[0]), found[-1]
         if kind == "full" or around.dialect.name == "postgres":
             (first, last), _ = equal_types((first, last), around, join)
@@ -384,7 +384,7 @@ def _unnest_item(
     )
     names = _alias_columns(item) or ((item.alias,) if item.alias else ())
     usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [function_name(call)]
-    every = around.renamed(names, [*usual, *(["ordinality"] if offset else [])], item)
+    every = around.replace_names(names, [*usual, *(["ordinality"] if offset else [])], item)
     made = ScopeSource(item.alias or every[0], tuple(zip(every, values, strict=False)))
     return PlannedRows(node, before.bindings + 1, (*before.sources, made), before.merged)
 

@@ -393,7 +393,7 @@ def _mark_json(expr: Expr) -> Expr:
 def _refuse_hidden_json(node: Any, scope: Scope) -> None:
     """Refuse JSON of a subquery or an aggregate, which SQLite would treat as JSON."""
     for part in node.walk(prune=lambda each: isinstance(each, exp.Query)):
-        is_hidden = isinstance(part, exp.Query) or scope.known(part) is not None
+        is_hidden = isinstance(part, exp.Query) or scope.known_value(part) is not None
         if is_hidden and any(map(_makes_json, part.find_all(exp.Anonymous))):
             raise scope.error(
                 node,

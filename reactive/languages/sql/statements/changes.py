@@ -113,7 +113,7 @@ def _rows_to_insert(
     if target.numbers.place is not None:
         defaults[target.numbers.place] = None  # SQLite numbers the row, whatever DEFAULT says
     if tree.args.get("default"):
-        yield target.made(target.numbers.filled(defaults))
+        yield target.make_row(target.numbers.number_row(defaults))
         return
     alternative = (tree.args.get("alternative") or "").upper()
     is_sqlite = around.dialect.name == "sqlite"
@@ -128,7 +128,7 @@ def _rows_to_insert(
                     row[place] = defaults[place]
             elif alternative == "IGNORE" and empty:
                 continue
-        yield target.made(target.numbers.filled(row))
+        yield target.make_row(target.numbers.number_row(row))
 
 
 def _values_to_insert(
@@ -273,7 +273,7 @@ def _keeping(target: ChangedTable, places: list[int]) -> Callable[[Any, Any], An
     sides = [target.schema.values(Parameter(side)) for side in (0, 1)]
     values = [as_optional(sides[place in places][place]) for place in range(columns)]
     read = callable_of(Lifted(tuple_of(*values), ("old", "new"), (), 2))
-    return lambda old, new: target.made(read(old, new))
+    return lambda old, new: target.make_row(read(old, new))
 
 
 def _check_conflict(conflict: Any, target: ChangedTable, around: Scope) -> None:
@@ -310,11 +310,11 @@ def _conflict_update(
     test = callable_of(scope.function(TRUE if where is None else scope.true(where.this)))
     values = callable_of(scope.function(_updated_values(conflict.expressions, target, scope)))
 
-    def updated(old: Any, new: Any) -> Any:
+    def update_row(old: Any, new: Any) -> Any:
         with failures_told(conflict, around):
-            return target.made(values(old, new)) if test(old, new) else None
+            return target.make_row(values(old, new)) if test(old, new) else None
 
-    return updated
+    return update_row
 
 
 # UPDATE and DELETE.
@@ -329,7 +329,7 @@ def update(tree: Any, around: Scope, db: Any) -> int:
     with misreadings_told(tree, around):
         made = _updated_values(tree.expressions, target, rows.scope(around))
     found = found_rows(tree, target, rows, made, around)
-    pairs = [(old, target.made(values)) for old, values in found]
+    pairs = [(old, target.make_row(values)) for old, values in found]
     keyed = keyed_of(target.table)
     around.refuse_unread(tree)
     with db.transaction():

@@ -97,7 +97,7 @@ def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
     found, defaults, key = list[Any](), dict[str, Any](), tuple[str, ...]()
     if tree.expression is not None:
         query = around.query(tree.expression)
-        node, schema = query.rows(around.renamed(_column_names(tree), query.names, tree.this))
+        node, schema = query.rows(around.replace_names(_column_names(tree), query.names, tree.this))
         around.refuse_unread(tree)
         found = run_plan(node, tree, around)
     else:
@@ -266,7 +266,7 @@ def _create_view(tree: Any, name: str, around: Scope, db: Any) -> None:
     """Create a view: a materialized view of rows, or a plan that queries read by name."""
     catalog = around.environment.catalog
     query = around.query(tree.expression)
-    names = around.renamed(_column_names(tree), query.names, tree.this)
+    names = around.replace_names(_column_names(tree), query.names, tree.this)
     views = tuple(dict.fromkeys(around.environment.views))
     if _is_materialized(tree):
         node, schema = query.rows(names)
@@ -275,7 +275,7 @@ def _create_view(tree: Any, name: str, around: Scope, db: Any) -> None:
         catalog.kept[name.casefold()] = relation.materialize(name)
     else:
         _drop_replaced(tree, name, "VIEW", around, db)
-        catalog.views[name.casefold()] = query.named(names, views)
+        catalog.views[name.casefold()] = query.as_source(names, views)
 
 
 def _is_materialized(tree: Any) -> bool:

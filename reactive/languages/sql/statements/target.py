@@ -97,7 +97,7 @@ class ChangedTable:
                 self._check_class(column, value)
         return [n for n, (column, v) in enumerate(pairs) if v is None and not column.nullable]
 
-    def made(self, values: Sequence[Any]) -> Any:
+    def make_row(self, values: Sequence[Any]) -> Any:
         """Return the row with the given values; raise for a NULL, class or length not allowed."""
         for column, value in zip(self.schema.columns, values, strict=True):
             if value is None and not column.nullable:
@@ -233,7 +233,7 @@ class KnownKeys:
         self._version = -1
         self._keys: dict[int, int] = {}
 
-    def of(self, table: Any) -> int | None:
+    def greatest_of(self, table: Any) -> int | None:
         """Return the greatest key of a table; None if it is not known."""
         engine = engine_of(table)
         if engine.version != self._version or engine.pending:
@@ -271,7 +271,7 @@ class RowNumbers:
         self._read = None if self.place is None else schema.columns[self.place].read
         self._greatest: int | None = None  # of the rows made so far, then of all
         self._before = engine_of(table).version
-        self._known_before = known.of(table)
+        self._known_before = known.greatest_of(table)
 
     def note(self, *, inserted: bool) -> None:
         """Record the statement after it has run.
@@ -285,7 +285,7 @@ class RowNumbers:
                 greatest = max(greatest, self._greatest)
         self._known.note(self._table, self._before, greatest)
 
-    def filled(self, row: Sequence[Any]) -> list[Any]:
+    def number_row(self, row: Sequence[Any]) -> list[Any]:
         """Return the values of a row; a key that is None gets the next number.
 
         Raises

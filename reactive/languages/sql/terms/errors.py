@@ -193,13 +193,13 @@ class Arguments(dict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         self.asked.add(name)
-        return self._shown(name, super().__getitem__(name))
+        return self._wrap_list(name, super().__getitem__(name))
 
     def get(self, name: str, default: Any = None) -> Any:
         self.asked.add(name)
-        return self._shown(name, super().get(name, default))
+        return self._wrap_list(name, super().get(name, default))
 
-    def _shown(self, name: str, given: Any) -> Any:
+    def _wrap_list(self, name: str, given: Any) -> Any:
         if type(given) is not list or not given:
             return given
         return Parts(given, self.taken.setdefault(name, set()))

@@ -56,7 +56,7 @@ class ScopeSource:
     name: str
     columns: tuple[tuple[str, TypedValue], ...]
 
-    def named(self, column: str) -> list[TypedValue]:
+    def columns_named(self, column: str) -> list[TypedValue]:
         """Return the columns that have a name, in upper or lower case."""
         folded = column.casefold()
         return [value for name, value in self.columns if name.casefold() == folded]
@@ -69,7 +69,7 @@ class Correlation:
         self.outer = outer
         self.arguments: list[Expr] = []
 
-    def read(self, value: TypedValue) -> TypedValue:
+    def read_outer(self, value: TypedValue) -> TypedValue:
         """Return a value of the outer row as the subquery reads it; record it as an argument."""
         argument = as_optional(value)
         if argument not in self.arguments:
@@ -123,12 +123,12 @@ class Scope:
     def value(self, node: exp.Expr) -> TypedValue:
         """Return the value of a node."""
         take(node)
-        known = self.known(node)
+        known = self.known_value(node)
         return self._once("value", self._value, node) if known is None else known
 
     def _value(self, node: exp.Expr) -> TypedValue:
         """Return the value of a node, with deep expressions made shallow."""
-        value = self._read(self._text.language.value, node)
+        value = self._translate_node(self._text.language.value, node)
         expr, nulls = self._text.shallow(value.expr), tuple(map(self._text.shallow, value.nulls))
         if expr is value.expr and all(map(is_, nulls, value.nulls)):
             return value
@@ -140,7 +140,7 @@ class Scope:
         return self._once("true", self._true, node)
 
     def _true(self, node: exp.Expr) -> Expr:
-        return self._text.shallow(self._read(self._text.language.true, node))
+        return self._text.shallow(self._translate_node(self._text.language.true, node))
 
     def false(self, node: exp.Expr) -> Expr:
         """Return the test that a condition is FALSE."""
@@ -148,7 +148,7 @@ class Scope:
         return self._once("false", self._false, node)
 
     def _false(self, node: exp.Expr) -> Expr:
-        return self._text.shallow(self._read(self._text.language.false, node))
+        return self._text.shallow(self._translate_node(self._text.language.false, node))
 
     def _once(self, what: str, read: Callable[[exp.Expr], T], node: exp.Expr) -> T:
         """Read a node once within the outermost reading, however often its parents ask for it.
@@ -170,7 +170,7 @@ class Scope:
                 self._is_reading = False
                 self._found.clear()
 
-    def _read(self, read: Callable[[Any, Scope], T], node: exp.Expr) -> T:
+    def _translate_node(self, read: Callable[[Any, Scope], T], node: exp.Expr) -> T:
         """Read a node; an exception of a node with unexpected parts is raised as a `PlanError`."""
         try:
             return read(node, self)
@@ -188,7 +188,7 @@ class Scope:
             return self.error(node, f"{name}() does not take these arguments")
         return self.error(node, "this part is not complete, or has parts that it cannot have")
 
-    def known(self, node: exp.Expr) -> TypedValue | None:
+    def known_value(self, node: exp.Expr) -> TypedValue | None:
         """Return the value of a node that was computed or set before; None for others."""
         return self.values.get(id(node))
 
@@ -235,7 +235,9 @@ class Scope:
         """Return a question that names the most similar candidate, if there is one."""
         return nearest(name, candidates)
 
-    def renamed(self, names: Sequence[str], own: Sequence[str], node: exp.Expr) -> tuple[str, ...]:
+    def replace_names(
+        self, names: Sequence[str], own: Sequence[str], node: exp.Expr
+    ) -> tuple[str, ...]:
         """Return the names of columns, where the first ones are given others.
 
         Raises
@@ -286,23 +288,23 @@ class Scope:
         ------
         PlanError: no column has the name, or several do.
         """
-        found = self.found(node)
+        found = self.find_column(node)
         if found is None:
             raise self._missing(node)
         return found
 
-    def found(self, node: Any) -> TypedValue | None:
+    def find_column(self, node: Any) -> TypedValue | None:
         """Return the value of a column as `column` does; None if no column has the name."""
-        own = self.own(node)
+        own = self.find_own_column(node)
         if own is not None:
             return own
         around = self.correlation
-        value = None if around is None else around.outer.found(node)
+        value = None if around is None else around.outer.find_column(node)
         if value is None or around is None or value.type is NULL:
             return value
-        return around.read(value)
+        return around.read_outer(value)
 
-    def own(self, node: Any) -> TypedValue | None:
+    def find_own_column(self, node: Any) -> TypedValue | None:
         """Return the value of a column of these sources, or of an alias of SELECT; else None."""
         found = self.of_sources(node)
         return self._alias(node.name) if found is None and is_bare(node) else found
@@ -345,9 +347,9 @@ class Scope:
         if not table and name.casefold() in self.merged:
             return self.merged[name.casefold()]
         asked = [s for s in self.sources if not table or s.name.casefold() == table.casefold()]
-        values = [value for source in asked for value in source.named(name)]
+        values = [value for source in asked for value in source.columns_named(name)]
         if len(values) > 1:
-            having = [s.name for s in asked if s.named(name)]
+            having = [s.name for s in asked if s.columns_named(name)]
             raise self.error(
                 node,
                 f"column {name!r} is ambiguous",
@@ -397,7 +399,7 @@ class Scope:
 
     def query(self, node: exp.Expr) -> Any:
         """Return a query with the same outer scope as this one: in its FROM, or a part of it."""
-        return self._read(self._text.language.query, node)
+        return self._translate_node(self._text.language.query, node)
 
     def around(self, correlation: Correlation | None = None) -> Scope:
         """Return the scope outside a query, or around a subquery that reads this scope."""

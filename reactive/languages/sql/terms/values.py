@@ -325,9 +325,9 @@ class Catalog:
         folded = name.casefold()
         if folded in self.views:
             return self.views[folded]
-        for table in self._named(self.engine.tables.values(), name):
+        for table in self._find_named(self.engine.tables.values(), name):
             return plan_with_columns(table.plan, self.schema_of(table))
-        for view in self._named(self.engine.live_views(), name):
+        for view in self._find_named(self.engine.live_views(), name):
             return plan_of_relation(view)
         return None
 
@@ -343,7 +343,7 @@ class Catalog:
 
     def table(self, name: str) -> Any:
         """Return the table of a name, or None."""
-        return next(self._named(self.engine.tables.values(), name), None)
+        return next(self._find_named(self.engine.tables.values(), name), None)
 
     def names(self) -> list[str]:
         """Return all names, for messages."""
@@ -351,7 +351,7 @@ class Catalog:
         return [*(t.name for t in self.engine.tables.values()), *self.views, *views]
 
     @staticmethod
-    def _named(of: Any, name: str) -> Iterator[Any]:
+    def _find_named(of: Any, name: str) -> Iterator[Any]:
         """Yield the tables or views with a name in any case, one spelled the same first."""
         every = [each for each in of if (each.name or "").casefold() == name.casefold()]
         yield from sorted(every, key=lambda each: each.name != name)
