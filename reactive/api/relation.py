@@ -676,14 +676,14 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         queries = self._engine.queries
         if costs:
             return costing.explain_costs(
-                queries.optimized(self.plan).plan, queries.running(self._run())
+                queries.optimize(self.plan).plan, queries.running(self._run())
             )
         if not (optimized and queries.phases):
             return explaining.explain(self.plan, explaining.source_text)
         runs, there = queries.running(self._run()).drawing(), self._engine.offloading
         levels = there.levels(self._run())
         return reports.report(
-            self.plan, queries.optimized(self.plan), runs, there.where, levels=levels
+            self.plan, queries.optimize(self.plan), runs, there.where, levels=levels
         )
 
     def _run(self) -> plan.Node:

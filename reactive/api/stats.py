@@ -94,7 +94,7 @@ def _operator_stats(node: Node) -> OperatorStats:
 
 def explain_analyzed(root: plan.Node, engine: Engine) -> Explanation:
     """Return the plan as run, each line with the state and work of its operator."""
-    running, made = engine.queries.analyzed(root)
+    running, made = engine.queries.analyze(root)
     kept = getattr(engine.journal, "kept_views", None)
     read = frozenset() if kept is None else kept.read_nodes()
 

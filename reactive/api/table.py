@@ -329,7 +329,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     def count(self, row: object) -> int:
         """Return the number of copies of a row."""
         self._check_stored("count")
-        is_row = self._do.gate.is_row(row := self._do.gate.named(row))
+        is_row = self._do.gate.is_row(row := self._do.gate.to_row(row))
         with self._reading():
             return int(self._visible().count(canonical(row))) if is_row else 0
 
@@ -434,7 +434,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         if pending is None or self._db_lock.is_mine:
             return self._store
         key = None if self._keyed is None else self._keyed.key
-        return CommittedRows(self._store, pending.of(self), key)
+        return CommittedRows(self._store, pending.net_changes(self), key)
 
     def _check_stored(self, what: str, error: type[TableError] = TableError) -> None:
         """Refuse `what` if the rows of the table are not stored."""
@@ -479,7 +479,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
             return []
         pending = self._engine.pending
         if pending:
-            return consolidate([*self._store.pairs(), *negate(pending.of(self))])
+            return consolidate([*self._store.pairs(), *negate(pending.net_changes(self))])
         return rows_at_rest(self._store)
 
 

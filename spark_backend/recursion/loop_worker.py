@@ -181,7 +181,7 @@ def _shown_change(
     near = RowTolerance(
         spread_bindings(tolerance.by, 1), spread_bindings(tolerance.value, 1), tolerance.least
     )
-    return difference(dict(Counter(near.shown(was, list(Counter(after).elements())))), was)
+    return difference(dict(Counter(near.keep_near_rows(was, list(Counter(after).elements())))), was)
 
 
 def _pair_batches(

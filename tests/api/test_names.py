@@ -198,7 +198,7 @@ SAME: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 def plan_of(relation: Any) -> Any:
-    return relation._engine.queries.optimized(relation.plan).plan
+    return relation._engine.queries.optimize(relation.plan).plan
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -79,7 +79,7 @@ class Histories:
 def fragment_of(query: Query, tables: Tables = OF_ORDERS) -> Fragment:
     db = Database()
     one, other = map(db.table, tables)
-    optimized = db._engine.queries.optimized(query(one, other).plan).plan
+    optimized = db._engine.queries.optimize(query(one, other).plan).plan
     if isinstance(optimized, plan.OrderBy) and optimized.limit is None:
         optimized = optimized.input  # an order of all rows is that of the view, in the process
     found = whole_fragment(optimized, lambda node: False)

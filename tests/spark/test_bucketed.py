@@ -95,7 +95,7 @@ PARTS: dict[str, Make] = {
 def part(make: Make) -> Fragment:
     db = Database()
     relation = make(db.table(tuple, name="a"), db.table(tuple, name="b"))
-    return offloaded_fragment(db._engine.queries.optimized(relation.plan).plan)
+    return offloaded_fragment(db._engine.queries.optimize(relation.plan).plan)
 
 
 def remote_of(offload: SparkOffload, of: Fragment, folder: Any) -> BucketedRemote:

@@ -107,7 +107,7 @@ QUERIES: dict[str, Any] = {
 def task_of(query: Any) -> LoopTask:
     db: Any = Database()
     node = query(db.table(Link, name="links")).plan
-    found = db._engine.queries.optimized(node).plan
+    found = db._engine.queries.optimize(node).plan
     while not hasattr(found, "times"):
         (found,) = found.inputs()
     over, sides = apart_from_sides(found, LEVEL)

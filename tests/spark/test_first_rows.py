@@ -171,7 +171,7 @@ def test_the_first_rows_of_tables_with_keys_are_cut_by_these(session: Session) -
         lambda o, c: o.amount > 0
     )
     best = joined.group_by(lambda o, c: c.town).top(2, by=lambda o, c: (o.amount, o.id, c.id))
-    found = whole_fragment(db._engine.queries.optimized(best.plan).plan, lambda node: False)
+    found = whole_fragment(db._engine.queries.optimize(best.plan).plan, lambda node: False)
     assert found is not None
     assert can_be_columns(session, found)
 

@@ -193,7 +193,7 @@ def test_the_average_of_integers_is_rounded_once(session: Session, tmp_path: Pat
 def test_aggregates_that_columns_do_not_have_are_refused(query: Query, session: Session) -> None:
     db = Database()
     orders, customers = db.table(Order), db.table(Customer)
-    optimized = db._engine.queries.optimized(query(orders, customers).plan).plan
+    optimized = db._engine.queries.optimize(query(orders, customers).plan).plan
     found = whole_fragment(optimized, lambda node: False)
     assert found is not None
     assert not can_be_columns(session, found)

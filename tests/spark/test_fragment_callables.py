@@ -86,7 +86,7 @@ def test_what_is_returned_is_known_by_annotations_and_builtin_types(spark: Any) 
     row = [Value(F.col("row"), column_type(Order))]
 
     def of(call: Any) -> str:
-        node = db._engine.queries.optimized(orders.select(call).plan).plan
+        node = db._engine.queries.optimize(orders.select(call).plan).plan
         assert isinstance(node, plan.Select)
         return describe_encoding(infer_result_type(node.function, row))
 
@@ -139,7 +139,7 @@ def test_rows_that_raise_or_leave_are_not_in_the_way_once_they_have_gone(
 def test_callables_whose_results_are_of_no_known_type_stay(session: Session) -> None:
     db = Database()
     orders = db.table(Order)
-    run = db._engine.queries.optimized(orders.distinct().select_many(unsaid).distinct().plan).plan
+    run = db._engine.queries.optimize(orders.distinct().select_many(unsaid).distinct().plan).plan
     found = whole_fragment(run, lambda node: False)
     assert found is not None
     assert "its elements" in str(find_column_obstacle(session, found)) or "unsaid" in str(

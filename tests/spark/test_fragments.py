@@ -279,6 +279,6 @@ def _jobs(store: Any) -> dict[int, int]:
 def test_what_columns_do_not_do_as_python_does_is_refused(query: Query, session: Session) -> None:
     db = Database()
     orders, customers = db.table(Order), db.table(Customer)
-    optimized = db._engine.queries.optimized(query(orders, customers).plan).plan
+    optimized = db._engine.queries.optimize(query(orders, customers).plan).plan
     found = whole_fragment(optimized, lambda node: False)
     assert found is None or not can_be_columns(session, found)

@@ -312,7 +312,7 @@ def test_rows_on_spark_are_summed_there(made: Made, session: Session, tmp_path: 
 def test_what_looks_at_groups_one_by_one_goes_along(made: Made) -> None:
     db = Database()
     totals = db.table(tuple).group_by(key).aggregate(Count(), Sum(value))
-    of = offloaded_fragment(db._engine.queries.optimized(totals.select(second).plan).plan)
+    of = offloaded_fragment(db._engine.queries.optimize(totals.select(second).plan).plan)
     assert is_sums_only(of.node)
     remote, reference = made(of), InMemory(of)
     for number, changes in enumerate([[(("a", 1), 2), (("b", 1), 2)], [(("a", 2), 1)]]):

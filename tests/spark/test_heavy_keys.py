@@ -155,7 +155,7 @@ def test_a_predicate_that_is_a_key_is_known_to_tell_all(
     monkeypatch.setattr(Ways, "next", lambda self: way(is_job=False))
     db = Database()
     relation = TYPED[name](db.table(Order, name="orders"), db.table(Customer, name="customers"))
-    of = offloaded_fragment(db._engine.queries.optimized(relation.plan).plan)
+    of = offloaded_fragment(db._engine.queries.optimize(relation.plan).plan)
     remote = remote_of(offload, of, tmp_path)
     remote._tables.put(0, {})
     twins, histories = Twins(of, remote), Histories(len(name))

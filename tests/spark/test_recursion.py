@@ -166,7 +166,7 @@ SIZES = (0, 8, 1, 2, 30, 1)
 def fragment_of(query: Query) -> Fragment:
     db = Database()
     given = (db.table(Edge, name="e"), db.table(Edge, name="f"), db.table(Way, name="w"))
-    run = without_iterations(db._engine.queries.optimized(query(*given).plan).plan, is_kept_loop)
+    run = without_iterations(db._engine.queries.optimize(query(*given).plan).plan, is_kept_loop)
     found = whole_fragment(run, lambda node: False)
     assert found is not None
     return found

@@ -83,7 +83,7 @@ class Followed:
         tables = db.table(Edge, name="edges"), db.table(Edge, name="seeds")
         made = fixpoint(steps_of(*tables)[name], **options)
         first = made[0] if isinstance(made, tuple) else made
-        node = db._engine.queries.optimized(first.plan).plan
+        node = db._engine.queries.optimize(first.plan).plan
         while not isinstance(node, plan.Fixpoint):
             (node,) = node.inputs()
         found = linear(node)

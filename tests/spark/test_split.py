@@ -40,7 +40,7 @@ def test_a_query_splits_into_what_is_held_how_it_is_merged_and_the_answer(
     tables = {"orders": db.table(Order), "customers": db.table(Customer)}
     written = evaluated(f"({query})", {**NAMES, **tables}).plan
     fragment = whole_fragment(
-        without_iterations(db._engine.queries.optimized(written).plan, is_kept_loop),
+        without_iterations(db._engine.queries.optimize(written).plan, is_kept_loop),
         lambda node: False,
     )
     assert fragment is not None

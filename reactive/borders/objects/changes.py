@@ -136,7 +136,7 @@ class Objects:
         Does nothing in the middle of a commit.
         """
         engine = self.engine
-        if not self.unread or engine.db_lock.held or engine.db_lock.is_closed:
+        if not self.unread or engine.db_lock.depth_here or engine.db_lock.is_closed:
             return
         if engine.pending is None:
             with transactions.Transaction(engine):

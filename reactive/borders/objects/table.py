@@ -265,7 +265,7 @@ class ObjectTable(Table[T, K]):
     def _reading(self) -> AbstractContextManager[None]:
         """Return the context of a read, after rows were brought up to date with their objects."""
         objects, engine = self._objects, self._engine
-        if (objects.changed or objects.unread) and not engine.db_lock.held:
+        if (objects.changed or objects.unread) and not engine.db_lock.depth_here:
             pending = engine.pending
             if pending is None and objects.unread:
                 objects.show_all()

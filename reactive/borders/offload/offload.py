@@ -92,7 +92,7 @@ class Offloading:
         tables = self._engine.tables
         return {n: t for n, t in tables.items() if isinstance(t, remote_table.RemoteTable)}
 
-    def offloaded(
+    def offloaded_nodes(
         self, moved: Mapping[plan.Node, offloaded_nodes.Begin]
     ) -> offloaded_nodes.OffloadedNodes | None:
         """Return the placement for the compiler; None without an offload."""
@@ -200,7 +200,7 @@ class Offloading:
 
         Return the nodes that have moved.
         """
-        away, gone = self.offloaded(self.moved), set[plan.Node]()
+        away, gone = self.offloaded_nodes(self.moved), set[plan.Node]()
         assert away is not None
         for node in reversed(found):
             if away.levels(node) is not None:
@@ -259,7 +259,7 @@ class Offloading:
         """
         for node in gone:
             check_stored(node, "cannot be computed in the process again")
-        away = self.offloaded(self.moved)
+        away = self.offloaded_nodes(self.moved)
         assert away is not None
         back = {top for top in self.moved if not set(gone).isdisjoint(away.stands_for(top))}
         parts = {part for top in back for part in away.parts(top)}
@@ -293,15 +293,15 @@ class Offloading:
         Its iterations are unrolled into the nodes of all rounds, unless they can be remote as a
         whole.
         """
-        away = self.offloaded(self.moved)
-        found = self._engine.queries.optimized(written).plan
+        away = self.offloaded_nodes(self.moved)
+        found = self._engine.queries.optimize(written).plan
         return found if away is None else without_iterations(found, away.takes)
 
     def _parts(self, written: plan.Node) -> tuple[list[plan.Node], list[str]]:
         """Return the movable nodes of a query, and the reasons why the others are not."""
         root, found, reasons = self.plan_of(written), [], []
         self.need()
-        away = self.offloaded(self.moved)
+        away = self.offloaded_nodes(self.moved)
         assert away is not None
         if away.levels(root) is not None:
             return [root], []

@@ -210,7 +210,7 @@ def nodes_to_move(of: Offloading, grown: Sequence[plan.Node]) -> list[plan.Node]
     that read their results stay: they have not grown, and each operator in a fragment costs more
     per flush than the few deltas that it saves here.
     """
-    away = of.offloaded(of.moved)
+    away = of.offloaded_nodes(of.moved)
     assert away is not None
     found: dict[plan.Node, None] = {}
     left = dict.fromkeys(grown)
@@ -226,7 +226,7 @@ def nodes_to_move(of: Offloading, grown: Sequence[plan.Node]) -> list[plan.Node]
 
 def is_whole(of: Offloading, node: plan.Node) -> bool:
     """Return True if a node can move together with everything below it."""
-    away = of.offloaded(of.moved)
+    away = of.offloaded_nodes(of.moved)
     return away is not None and away.is_whole(node)
 
 
@@ -317,7 +317,7 @@ def _held_rows(of: Offloading, node: plan.Node) -> int | None:
 
 
 def _offloaded_nodes(of: Offloading) -> OffloadedNodes:
-    away = of.offloaded(of.moved)
+    away = of.offloaded_nodes(of.moved)
     assert away is not None
     return away
 

@@ -93,7 +93,7 @@ class RemoteTable(Table[T, Any]):
     def save(self) -> int:
         """Save all commits as a version. Return the last version. The caller holds the lock."""
         pending = self._engine.pending
-        open_changes = [] if pending is None else pending.of(self)
+        open_changes = [] if pending is None else pending.net_changes(self)
         return self._waiting.save(open_changes)
 
     def add_frame(self, frame: Any, *, once: Once | None = None) -> bool:
@@ -486,7 +486,7 @@ def fill_operators(
                 table.add_all(repeat_by_weight((row, n) for row, n in rows.items() if n > 0))
         with engine.inside():
             for operator in from_state:
-                operator.restored()
+                operator.count_as_initial()
     for operator in operators:
         operator.fill("process" if operator in from_state else adopt)
 
@@ -545,7 +545,7 @@ class Readers:
 
     def _inside(self, leaf: Node) -> frozenset[plan.Node]:
         """Return the nodes that a leaf's query runs; cached until its optimized plan changes."""
-        found = self._engine.queries.optimized(leaf.leaf.plan).plan
+        found = self._engine.queries.optimize(leaf.leaf.plan).plan
         known = self._known.get(leaf)
         if known is None or known[0] is not found:
             known = self._known[leaf] = found, frozenset(nodes(self._run(leaf.leaf.plan)))

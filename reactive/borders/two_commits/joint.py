@@ -222,7 +222,7 @@ class JointTransaction(Transaction):
                 self._check_durable(prepared)
             prepared.prepare()
             if engine.rereading is not None:
-                engine.rereading.expect(prepared.changed(), lost)
+                engine.rereading.expect(prepared.changed_tables(), lost)
         except BaseException as error:
             lost.is_known = True
             await self._undo_both(prepared, error)
@@ -271,7 +271,7 @@ class JointTransaction(Transaction):
         self, prepared: PreparedTransaction, error: BaseException, lost: CommitInDoubt
     ) -> NoReturn:
         """Undo the tables after an unknown outcome, read again what can be, and raise."""
-        known, changed = self._engine.rereading, prepared.changed()
+        known, changed = self._engine.rereading, prepared.changed_tables()
         again = () if known is None else tuple(table for table in changed if table in known.by)
         try:
             await self._undo_both(prepared, error)
@@ -319,7 +319,7 @@ class JointTransaction(Transaction):
         except BaseException as error:
             await self._undo_both(prepared, error)
             raise
-        doubtful = [table for table in prepared.changed() if table in known.doubts]
+        doubtful = [table for table in prepared.changed_tables() if table in known.doubts]
         if doubtful:
             doubt = TransactionError(_DOUBTFUL.format(doubtful[0].name, self._other))
             await self._undo_both(prepared, doubt)
@@ -330,7 +330,7 @@ class JointTransaction(Transaction):
         """Raise if a table could be in its file but not in the SQL database, permanently."""
         known, journal = self._engine.rereading, self._engine.journal
         prepared.flush()
-        for table in prepared.changed():
+        for table in prepared.changed_tables():
             if table in journal.kept and (known is None or table not in known.by):
                 raise TransactionError(_DURABLE.format(table.name, self._other))
 

@@ -96,16 +96,16 @@ class RowPipeline:
 
     def test(self, expr: Expr) -> None:
         """Drop rows that do not satisfy an expression over the current row."""
-        for part in conjuncts(self.of(expr)):
+        for part in conjuncts(self.rewrite(expr)):
             self._test(part)
 
-    def of(self, expr: Expr) -> Expr:
+    def rewrite(self, expr: Expr) -> Expr:
         """Rewrite an expression over the current row as one over the variables of the loop."""
         return transform(substitute(expr, self.row), project_node)
 
     def take(self, expr: Expr) -> Expr:
-        """Return `of(expr)`, after instructions that evaluate its parts that may raise."""
-        expr = self.of(expr)
+        """Return `rewrite(expr)`, after instructions that evaluate its parts that may raise."""
+        expr = self.rewrite(expr)
         while isinstance(expr, First):
             self.instructions += [Instruction("touch", need) for need in expr.needs]
             expr = expr.then
@@ -138,9 +138,9 @@ class RowPipeline:
                 made = [self._select_row(c.body) for c in columns if isinstance(c, Lifted)]
                 self.row = (*kept, *made)
             case plan.SelectMany(_, Lifted(body)):
-                self.row = (self._each(self.of(body)),)
+                self.row = (self._each(self.rewrite(body)),)
             case plan.Unnest(_, Lifted(body)):
-                self.row = (*self.row, self._each(self.of(body)))
+                self.row = (*self.row, self._each(self.rewrite(body)))
             case _:
                 raise TypeError(f"{type(node).__name__} is no step of a loop")
         self.is_input = False
@@ -163,7 +163,7 @@ class RowPipeline:
 
     def _select_row(self, body: Expr) -> Expr:
         """Return the row that a select makes, as an expression over variables of the loop."""
-        expr = self.of(body)
+        expr = self.rewrite(body)
         if is_value(expr, self.shapes) and sum(1 for _ in walk(expr)) <= LONGEST:
             return self.take(body)
         return self._set(expr)

@@ -113,7 +113,7 @@ class Move(Protocol):
     """A step from a row to the rows that it is joined with."""
 
     @property
-    def given(self) -> bool:
+    def has_key(self) -> bool:
         """True if the source has its key."""
 
     def exprs(self) -> Iterable[Expr]:
@@ -171,7 +171,7 @@ class LoopNest:
         asked = [expr for move in moves for expr in move.exprs()]
         before = [] if first is None else first.instructions
         emitter.expect([*before, *self._pipeline.instructions], [*asked, *self._sink.exprs()])
-        if moves and moves[0].given:
+        if moves and moves[0].has_key:
             moves[0].look_up(self, emitter)
         for line in source.taken:
             emitter.line(line)
@@ -191,7 +191,7 @@ class LoopNest:
             self._consume(emitter, bound.weights)
             return
         move, rest = moves[0], moves[1:]
-        if not move.given and not is_found:
+        if not move.has_key and not is_found:
             move.look_up(self, emitter)
         move.produce(self, emitter, bound, lambda inner, now: self.follow(inner, rest, now))
 

@@ -51,7 +51,7 @@ class ProbeCode:
     tests: tuple[Expr, ...] = ()
 
     @property
-    def given(self) -> bool:
+    def has_key(self) -> bool:
         return self.key is None
 
     def exprs(self) -> Iterable[Expr]:
@@ -62,7 +62,7 @@ class ProbeCode:
         nest.values.bind({"NOTHING": NOTHING, **KEYS})
         found = self.found
         emitter.line(f"{found} = {self.find}({self._key(nest, emitter)}, NOTHING)")
-        unkeyed = " or key is NO_MATCH" * self.given
+        unkeyed = " or key is NO_MATCH" * self.has_key
         emitter.line(f"if {found} is NOTHING{unkeyed}: continue")
 
     def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:
@@ -98,7 +98,7 @@ class Meeting:
     later: Sequence[Move]
 
     @property
-    def given(self) -> bool:
+    def has_key(self) -> bool:
         return False
 
     def exprs(self) -> Iterable[Expr]:
@@ -136,7 +136,7 @@ class Shorter:
     second: Sequence[Move]
 
     @property
-    def given(self) -> bool:
+    def has_key(self) -> bool:
         return False
 
     def exprs(self) -> Iterable[Expr]:

@@ -182,7 +182,7 @@ class Bag(Collection[T], Foldable, Generic[T]):
     def _is_small(self) -> bool:
         return weight_tree.is_small(weight_tree.tree_size(self._tree))
 
-    def _weighted(self) -> ItemsView[T, int] | None:
+    def _weighted_items(self) -> ItemsView[T, int] | None:
         """Return the values with their counts; None if all counts are 1."""
         return None if len(self) == weight_tree.tree_size(self._tree) else self.items()
 
@@ -384,7 +384,7 @@ class MonoidTree:
 
     def total(self) -> Any:
         """Return all values combined, each repeated by its weight; the zero if there are none."""
-        return self._known(1) if self._values else self._zero
+        return self._find_combination(1) if self._values else self._zero
 
     def _append(self, value: Any, weight: int) -> None:
         """Add a new value in the next slot; if the tree is full, double it and forget all nodes."""
@@ -415,7 +415,7 @@ class MonoidTree:
             self._nodes[node] = _UNKNOWN
             node //= 2
 
-    def _known(self, node: int) -> Any:
+    def _find_combination(self, node: int) -> Any:
         """Return the combination of a node, computed if it is unknown."""
         value = self._nodes[node]
         if value is _UNKNOWN:
@@ -423,7 +423,9 @@ class MonoidTree:
             if leaf >= 0:
                 value = self._leaf(leaf)
             else:
-                value = self._combine(self._known(2 * node), self._known(2 * node + 1))
+                value = self._combine(
+                    self._find_combination(2 * node), self._find_combination(2 * node + 1)
+                )
             self._nodes[node] = value
         return value
 

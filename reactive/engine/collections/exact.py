@@ -98,7 +98,7 @@ class ExactSum:
             self._add_other(kind, value, weight)
 
     @classmethod
-    def of(cls, integers: int) -> ExactSum:
+    def from_integers(cls, integers: int) -> ExactSum:
         """Create a sum of integers."""
         found = cls()
         found._integers = integers
@@ -111,7 +111,7 @@ class ExactSum:
         found._numerator, found._shift, found._floats = number, BITS, floats
         return found
 
-    def scaled(self) -> tuple[int, int] | None:
+    def to_scaled(self) -> tuple[int, int] | None:
         """Return `number` of `number / 2**BITS` and the number of floats; None if it has no
         such form."""
         if self._specials or self._others or self._shift > BITS:
@@ -122,7 +122,7 @@ class ExactSum:
     @classmethod
     def of_decimals(cls, total: DecimalSum) -> ExactSum:
         """Create a sum from a `DecimalSum`."""
-        found = cls.of(total.integers)
+        found = cls.from_integers(total.integers)
         found._others = {Decimal: (total.decimals, total.number)}
         return found
 
@@ -169,7 +169,7 @@ class ExactSum:
     def value(self) -> Any:
         """Return the sum, in the type of Python's `sum`, rounded once."""
         if self._others:
-            return self._mixed(self._others)
+            return self._sum_mixed_classes(self._others)
         return self._float() if self._floats or self._numerator else self._integers
 
     def _add_float(self, value: float, weight: int) -> None:
@@ -231,7 +231,7 @@ class ExactSum:
         except OverflowError:
             return nearest_float(Fraction(exact, 1 << self._shift))
 
-    def _mixed(self, others: dict[Any, tuple[int, Any]]) -> Any:
+    def _sum_mixed_classes(self, others: dict[Any, tuple[int, Any]]) -> Any:
         """Return the sum if it has values of other classes; special decimals decide it alone."""
         specials = [value for name, (_, value) in others.items() if isinstance(name, str)]
         if specials:
@@ -297,7 +297,7 @@ TIMES = EXACTLY.multiply
 class DecimalSum:
     """Immutable sum of finite decimals and any integers.
 
-    >>> of_decimal(Decimal("0.10"), 3, 1).plus(Decimal("0.10"), -1).shown()
+    >>> of_decimal(Decimal("0.10"), 3, 1).plus(Decimal("0.10"), -1).to_decimal()
     Decimal('1.20')
     """
 
@@ -340,7 +340,7 @@ class DecimalSum:
         number = TIMES(self.number, times)
         return _decimal_or_integers(number, self.decimals * times, self.integers * times + integers)
 
-    def shown(self) -> Decimal:
+    def to_decimal(self) -> Decimal:
         """Return the sum as a decimal; raise `decimal.Inexact` if it has too many digits."""
         integers = self.integers
         return EXACTLY.add(self.number, integers) if integers else self.number
@@ -455,7 +455,7 @@ def copy_sum(total: RunningSum) -> RunningSum:
     """Return a sum that may be changed; in a simpler form, if no value needs the general one."""
     if total.__class__ is not ExactSum:
         return total
-    simple = total.scaled()
+    simple = total.to_scaled()
     if simple is not None:
         return scaled_sum(*simple)
     return total.with_decimals() or total.copy()
@@ -470,7 +470,7 @@ def sum_result(total: RunningSum) -> Any:
     if total.__class__ is int:
         return total
     if total.__class__ is DecimalSum:
-        return total.shown()
+        return total.to_decimal()
     if total.__class__ is ExactSum:
         return canonical(total.value())
     try:
@@ -491,4 +491,4 @@ def _as_exact(total: RunningSum) -> ExactSum:
         return total
     if total.__class__ is DecimalSum:
         return ExactSum.of_decimals(total)
-    return ExactSum.of(total) if total.__class__ is int else ExactSum.of_scaled(*total)
+    return ExactSum.from_integers(total) if total.__class__ is int else ExactSum.of_scaled(*total)

@@ -121,7 +121,7 @@ def _compute_state(bag: Any, fold: Any, each: Each) -> Any:
     state = how.zero()
     if fold.kind == "bag":
         state[0] = fold.called()
-    weighted = bag._weighted()
+    weighted = bag._weighted_items()
     if weighted is not None:
         return _add_pairs(state, how, weighted, each)
     for value in each(bag):

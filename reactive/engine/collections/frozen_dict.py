@@ -157,17 +157,17 @@ class FrozenDict(Mapping[K, V], Foldable):
 
     def keys(self) -> Any:
         """Return the keys, as a set."""
-        return self._viewed(KeysOfDict)
+        return self._get_view(KeysOfDict)
 
     def values(self) -> Any:
         """Return the values, in the order of their keys."""
-        return self._viewed(ValuesOfDict)
+        return self._get_view(ValuesOfDict)
 
     def items(self) -> Any:
         """Return pairs of a key and its value, as a set."""
-        return self._viewed(Items)
+        return self._get_view(Items)
 
-    def _viewed(self, kind: type[_View]) -> Any:
+    def _get_view(self, kind: type[_View]) -> Any:
         """Return the view of a kind, made at the first call."""
         found = self._views.get(kind)
         if found is None:
@@ -218,7 +218,7 @@ class FrozenDict(Mapping[K, V], Foldable):
         return KeysOfDict.changes(before._order, self._order)
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        return self._viewed(KeysOfDict)._folded(fold, each, beside, options)
+        return self._get_view(KeysOfDict)._folded(fold, each, beside, options)
 
 
 def _find_item(tree: Tree, number: int) -> tuple[int, Item]:
@@ -278,7 +278,7 @@ class _View(Collection[Any], Foldable):
     def _is_small(self) -> bool:
         return weight_tree.is_small(len(self))
 
-    def _weighted(self) -> None:
+    def _weighted_items(self) -> None:
         """Return None: each place counts once."""
 
 
@@ -464,7 +464,7 @@ class FrozenSet(Set[T], Foldable):
     def _is_small(self) -> bool:
         return weight_tree.is_small(len(self))
 
-    def _weighted(self) -> None:
+    def _weighted_items(self) -> None:
         """Return None: each value counts once."""
 
 

@@ -176,7 +176,7 @@ class Index:
         """The number of different keys."""
         return len(self.buckets)
 
-    def before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
+    def find_before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
         """Return `find` as it was before a delta that is already applied."""
         return IndexBefore(self, delta).get
 
@@ -218,7 +218,7 @@ class Index:
         buckets = self.buckets
         bucket = buckets.get(key, NOTHING)
         if bucket is NOTHING:
-            buckets[key] = row if weight == 1 else self._weighted([(row, weight)])
+            buckets[key] = row if weight == 1 else self._weigh_rows([(row, weight)])
             self.rows += 1
             return
         kind = bucket.__class__
@@ -360,7 +360,7 @@ class Index:
 
     def _become_weighted(self, key: Key, pairs: list[Pair]) -> None:
         """Replace the rows of a key by `pairs`, with equal rows added up."""
-        bucket = self._weighted(pairs)
+        bucket = self._weigh_rows(pairs)
         held = self.buckets[key]
         if len(bucket) > 1 or any(weight != 1 for _, weight in bucket.values()):
             self.buckets[key] = bucket
@@ -368,7 +368,7 @@ class Index:
             self._shrink(key, bucket)
         self.rows += len(bucket) - (len(held) if held.__class__ is FewRows else 1)
 
-    def _weighted(self, pairs: list[Pair]) -> WeightedRows:
+    def _weigh_rows(self, pairs: list[Pair]) -> WeightedRows:
         """Return pairs as weighted rows by handle; rows whose weights cancel are left out."""
         bucket, handle = WeightedRows(), self.handle
         for row, weight in pairs:
@@ -449,7 +449,7 @@ class IndexBefore:
         if type(delta) is KeyedBatch and delta.weight == 1:
             self._come = self._come or {*map(id, delta.rows)}
             return self._come.issuperset(map(id, rows))
-        pairs = zip(rows, self._changed(key), strict=True)
+        pairs = zip(rows, self._find_changed_pairs(key), strict=True)
         return all(weight == 1 and held is row for held, (row, weight) in pairs)
 
     def pairs(self, key: Key) -> Collection[Pair]:
@@ -457,9 +457,11 @@ class IndexBefore:
         held: Sequence[Pair] = self._index.pairs(key)
         if key not in self._keys or key is NO_MATCH:
             return held
-        return consolidate([*held, *((row, -weight) for row, weight in self._changed(key))])
+        return consolidate(
+            [*held, *((row, -weight) for row, weight in self._find_changed_pairs(key))]
+        )
 
-    def _changed(self, key: Key) -> Sequence[Pair]:
+    def _find_changed_pairs(self, key: Key) -> Sequence[Pair]:
         """Return the pairs of a changed key; the first call groups the delta by key."""
         if not self._by_key:
             for each, pair in self._delta:

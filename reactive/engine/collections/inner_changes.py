@@ -141,12 +141,12 @@ class InnerBag:
         try:
             if len(delta) == 2 and delta[0][1] < 0 < delta[1][1]:
                 return self._of_two(delta)
-            return self._paired(delta) if is_mixed(delta) else delta
+            return self._substitute(delta) if is_mixed(delta) else delta
         except Exception as error:  # the operator that reads the rows raises it, or not
             reraise_asynchronous(error)
             return delta
 
-    def keyed(self, delta: Sequence[tuple[Any, Pair]]) -> Sequence[tuple[Any, Pair]]:
+    def substitute_keyed(self, delta: Sequence[tuple[Any, Pair]]) -> Sequence[tuple[Any, Pair]]:
         """Return pairs with keys, with stand-ins for rows of a key that differ only in the bag."""
         if len(delta) < 2 or delta.__class__ is not list:
             return delta
@@ -154,7 +154,7 @@ class InnerBag:
         if not is_mixed(pairs):
             return delta
         try:
-            found = self._found(pairs, [_key_items(key) for key, _ in delta])
+            found = self._find_stand_ins(pairs, [_key_items(key) for key, _ in delta])
         except Exception as error:  # as above
             reraise_asynchronous(error)
             return delta
@@ -185,17 +185,17 @@ class InnerBag:
                 found.append((self._standing(row, values, inside), weight))
         return found
 
-    def _paired(self, delta: Pairs) -> Pairs:
+    def _substitute(self, delta: Pairs) -> Pairs:
         """Return the delta with stand-ins in place of rows that differ only in their bag."""
-        found = self._found(delta, [()] * len(delta))
+        found = self._find_stand_ins(delta, [()] * len(delta))
         if not found:
             return delta
         every = [found.get(place, pair) for place, pair in enumerate(delta)]
         return [pair for pair in every if pair is not None]
 
-    def _found(self, delta: Pairs, keys: Sequence[Values]) -> dict[int, Pair | None]:
+    def _find_stand_ins(self, delta: Pairs, keys: Sequence[Values]) -> dict[int, Pair | None]:
         """Return stand-ins for rows, by their places; None for a row that is to be left out."""
-        old, new = self._changed(delta, keys, -1), self._changed(delta, keys, 1)
+        old, new = self._find_changed_rows(delta, keys, -1), self._find_changed_rows(delta, keys, 1)
         found: dict[int, Pair | None] = {}
         if len(old) > 1 or len(new) > 1:
             self._match(old, new, _likeness, found)
@@ -203,7 +203,9 @@ class InnerBag:
             self._match(old, new, _read_marks, found)
         return found
 
-    def _changed(self, delta: Pairs, keys: Sequence[Values], sign: int) -> dict[int, _ChangedRow]:
+    def _find_changed_rows(
+        self, delta: Pairs, keys: Sequence[Values], sign: int
+    ) -> dict[int, _ChangedRow]:
         """Return the inserted or deleted rows that have a bag, by their places."""
         found: dict[int, _ChangedRow] = {}
         for place, (row, weight) in enumerate(delta):

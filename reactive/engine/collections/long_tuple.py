@@ -344,7 +344,7 @@ class FrozenList(LongTuple[T]):
     def _is_small(self) -> bool:
         return weight_tree.is_small(len(self))
 
-    def _weighted(self) -> None:
+    def _weighted_items(self) -> None:
         """Return None: each place counts once."""
 
 

@@ -134,7 +134,7 @@ class RangeIndex:
 
     def find(self, key: IndexKey, default: Any) -> Any:
         """Return the bucket of rows that may match a key of the other side."""
-        found = [] if key.__class__ is Mark else self._found(key)
+        found = [] if key.__class__ is Mark else self._find_buckets(key)
         if len(found) < 2:
             return found[0] if found else default
         rows = FewRows()
@@ -187,7 +187,7 @@ class RangeIndex:
             taken.add(key, row, -weight)
         return RangeIndexBefore(self, taken)
 
-    def before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
+    def find_before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
         return self.earlier(delta).get
 
     def items(self) -> Iterator[KeyedPair]:
@@ -245,7 +245,7 @@ class RangeIndex:
             order.update(keys)
         self._fresh = {}
 
-    def _found(self, key: IndexKey) -> list[Any]:
+    def _find_buckets(self, key: IndexKey) -> list[Any]:
         """Return the buckets of keys that match a key of the other side, or are of other
         families."""
         if self._fresh:

@@ -163,7 +163,7 @@ class RankedIndex:
         stop = bisect_right(keys, key, offset + 1)
         if stop == len(keys) and self._goes_on(key, chunk):
             return self._among(key, row, chunk)
-        offset = self._found(chunk, offset, stop, row)
+        offset = self._find_newest(chunk, offset, stop, row)
         return (chunk, offset) if offset >= 0 else None
 
     def nth(self, at: At, key: Any) -> int:
@@ -327,12 +327,12 @@ class RankedIndex:
         if not self._descending:
             stretch.reverse()
         for chunk, start, stop in stretch:
-            offset = self._found(chunk, start, stop, row)
+            offset = self._find_newest(chunk, start, stop, row)
             if offset >= 0:
                 return chunk, offset
         return None
 
-    def _found(self, chunk: int, start: int, stop: int, row: Row) -> int:
+    def _find_newest(self, chunk: int, start: int, stop: int, row: Row) -> int:
         """Return the newest row in a range of a chunk that equals `row`, or -1."""
         rows = self._rows[chunk]
         if stop - start <= FEW:

@@ -107,7 +107,7 @@ class Reachability:
             self._put([arc])
             self._extend(*arc)
 
-    def reached(self, node: int) -> Bits:
+    def nodes_from(self, node: int) -> Bits:
         """Return the nodes that a node reaches."""
         return self.reach.get(node, EMPTY)
 
@@ -203,12 +203,12 @@ class Reachability:
         shared: dict[int, Bits] = {}
         for part in components(nodes, self.after):
             self.touched += len(part)
-            bits = self._closed(part, shared)
+            bits = self._close_component(part, shared)
             for node in part:
                 if self.reach.get(node, EMPTY) != bits:
                     self._change(node, bits)
 
-    def _closed(self, part: Sequence[int], shared: dict[int, Bits]) -> Bits:
+    def _close_component(self, part: Sequence[int], shared: dict[int, Bits]) -> Bits:
         """Return the nodes that a component reaches, from the sets of its successors.
 
         Nodes with one and the same successor share a set.
@@ -245,7 +245,7 @@ class Reachability:
             self._turn(source, target, came=False)
             cut.setdefault(target, []).append(source)
         for source, target in arcs:
-            bits = self.reached(target)
+            bits = self.nodes_from(target)
             is_within = has_bit(bits, source)  # then only its component is affected
             self._doubt(source, EMPTY if is_within else _with_bit(bits, target))
         while self._queue:
@@ -258,7 +258,7 @@ class Reachability:
         found = self.doubts.get(node)
         if found is None:
             self.doubts[node] = bits
-            reached = self.reached(node)
+            reached = self.nodes_from(node)
             heappush(self._queue, (2 * count_bits(reached) + (not has_bit(reached, node)), node))
         else:
             self.doubts[node] = union_bits(found, bits)
@@ -266,7 +266,7 @@ class Reachability:
     def _lose(self, node: int, cut: dict[int, list[int]]) -> None:
         """Remove from the set of a node, and of its component, the nodes that it no longer
         reaches."""
-        if not has_bit(self.reached(node), node):
+        if not has_bit(self.nodes_from(node), node):
             self.touched += 1
             self._dwindle((node,), self.doubts.pop(node))
             return
@@ -283,7 +283,7 @@ class Reachability:
 
     def _component(self, node: int, cut: dict[int, list[int]]) -> set[int]:
         """Return the component that a node on a cycle had before the deletion."""
-        reached, found, waiting = self.reached(node), {node}, [node]
+        reached, found, waiting = self.nodes_from(node), {node}, [node]
         for other in waiting:
             for above in (*self.before.get(other, NONE), *cut.get(other, ())):
                 if above not in found and has_bit(reached, above):
@@ -307,9 +307,9 @@ class Reachability:
         """Recompute the sets of a component that may be split; doubt lost nodes above it."""
         shared: dict[int, Bits] = {}
         for part in components(members, self.after):
-            bits = self._closed(part, shared)
+            bits = self._close_component(part, shared)
             for node in part:
-                gone = added_bits(self.reached(node), bits)
+                gone = added_bits(self.nodes_from(node), bits)
                 if gone:
                     self._change(node, bits)
                     self._doubt_above(node, members, gone)
@@ -317,10 +317,10 @@ class Reachability:
     def _dwindle(self, members: Collection[int], doubted: Bits) -> None:
         """Remove doubted nodes that no other arc leads to, from the set of nodes that stay
         connected."""
-        gone = self._unsupported(members, doubted)
+        gone = self._find_unsupported(members, doubted)
         if not gone:
             return
-        bits = subtract_bits(self.reached(next(iter(members))), gone)
+        bits = subtract_bits(self.nodes_from(next(iter(members))), gone)
         for node in members:
             self._change(node, bits)
             self._doubt_above(node, members, gone)
@@ -331,7 +331,7 @@ class Reachability:
             if above not in members:
                 self._doubt(above, gone)
 
-    def _unsupported(self, members: Collection[int], doubted: Bits) -> Bits:
+    def _find_unsupported(self, members: Collection[int], doubted: Bits) -> Bits:
         """Return the doubted nodes that a component no longer reaches."""
         if not doubted:
             return doubted
@@ -356,14 +356,14 @@ class Reachability:
     def _not_met(self, members: Collection[int], doubted: Bits) -> Bits:
         """Return the doubted nodes that no certain node leads to; tests the arcs into doubted
         nodes."""
-        certain = subtract_bits(self.reached(next(iter(members))), doubted)
+        certain = subtract_bits(self.nodes_from(next(iter(members))), doubted)
         for node in members:
             add_bit(certain, node)
         for node in select_items(doubted, EVERY):
             if has_bit(doubted, node) and any(
                 has_bit(certain, one) for one in self.before.get(node, NONE)
             ):
-                doubted = subtract_bits(doubted, _with_bit(self.reached(node), node))
+                doubted = subtract_bits(doubted, _with_bit(self.nodes_from(node), node))
         return doubted
 
 

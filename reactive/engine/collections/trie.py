@@ -72,7 +72,7 @@ class Trie:
         """The look-up of the dictionary below a first part."""
         return self.by_first.get
 
-    def before(self, delta: Sequence[KeyedPair]) -> Callable[..., Any]:
+    def find_before(self, delta: Sequence[KeyedPair]) -> Callable[..., Any]:
         """Return `find` as it was before a delta that is already applied."""
         if len(delta) != 1:
             return TrieBefore(self, delta).get

@@ -79,10 +79,10 @@ class OrderedValues:
         self._fresh: list[Any] | None = [] if in_order else None  # until they are read
 
     @classmethod
-    def of(cls, values: list[Any], *, in_order: bool) -> OrderedValues:
+    def from_values(cls, values: list[Any], *, in_order: bool) -> OrderedValues:
         """Create it from values; `in_order` needs canonical values of `ORDERED`, without NaN.
 
-        >>> OrderedValues.of([3, 5, 3], in_order=False).weights()
+        >>> OrderedValues.from_values([3, 5, 3], in_order=False).weights()
         {3: 2, 5: 1}
         """
         found = cls(in_order=in_order)
@@ -207,7 +207,7 @@ class OrderedValues:
         """Return the least value; None if there are none."""
         order = self._order
         if order is None:
-            order = self._sorted()
+            order = self._sort_values()
         return from_sortable(order[0]) if order else self._nan()
 
     def greatest(self) -> Any:
@@ -217,7 +217,7 @@ class OrderedValues:
             return nan
         order = self._order
         if order is None:
-            order = self._sorted()
+            order = self._sort_values()
         return from_sortable(order[-1]) if order else None
 
     def has_none(self) -> bool:
@@ -255,7 +255,7 @@ class OrderedValues:
         else:
             self._order.add(value)  # type: ignore[union-attr]
 
-    def _sorted(self) -> Order:
+    def _sort_values(self) -> Order:
         """Return the values in order without NaN; the first call sorts them."""
         if self._fresh is not None:
             self._put_in_order()

@@ -369,7 +369,7 @@ def with_slots(
             made[id(node)] = replace(node)
             continue
         inputs = [made[id(source)] for source in node.inputs()]
-        own = {name: maker.made(getattr(node, name)) for name in compared_fields(node)}
+        own = {name: maker.put_slots(getattr(node, name)) for name in compared_fields(node)}
         made[id(node)] = replace(with_inputs(node, inputs), **own)
     return made[id(written)], maker.places
 
@@ -415,7 +415,7 @@ class _NodeReader:
             found.extend([nodes[id(source)] for source in node.inputs()])
             for function, constants in own_of(node).callables:
                 if isinstance(function, Lifted):
-                    found.extend(self._lifted(function, constants))
+                    found.extend(self._note_lifted(function, constants))
                 else:
                     found.append(self._opaque(function))
         return found
@@ -425,27 +425,27 @@ class _NodeReader:
         known = self._places.get(id(function))
         if known is not None:
             return known
-        place = self._noted(function)
+        place = self._note_opaque(function)
         kin = kin_of(function)
         assert kin is not None
         for name, value in kin.values:
             self.values[place, name] = value
         return place
 
-    def _noted(self, function: Opaque) -> int:
+    def _note_opaque(self, function: Opaque) -> int:
         """Give an opaque callable the next place, and return the place."""
         place = self._places[id(function)] = self._count
         self._count += 1
         self.opaques[id(function)] = function
         return place
 
-    def _lifted(self, function: Lifted, constants: Sequence[Constant]) -> Iterator[int]:
+    def _note_lifted(self, function: Lifted, constants: Sequence[Constant]) -> Iterator[int]:
         """Note the constants of a lifted callable, and yield the places of its origins."""
         place = self._count
         self._count += 1
         for origin in function.origins:
             known = self._places.get(id(origin))
-            yield self._noted(origin) if known is None else known
+            yield self._note_opaque(origin) if known is None else known
         for number, each in enumerate(constants):
             self.values[place, number] = each.value
 
@@ -459,22 +459,22 @@ class _Maker:
         self.places: dict[int, Opaque] = {}
         self._count = 0
 
-    def made(self, value: Any) -> Any:
+    def put_slots(self, value: Any) -> Any:
         """Return a copy of `value` with slots in its callables; `value` itself if it has none."""
         kind = type(value)
         if kind is Opaque:
             return self._opaque(value)
         if kind is Lifted:
-            return self._lifted(value)
+            return self._put_into_lifted(value)
         if kind is tuple:
-            return tuple(map(self.made, value))
+            return tuple(map(self.put_slots, value))
         names = None if value is None else record_fields(value)
         return value if names is None else self._record(value, names)
 
     def _record(self, value: Any, names: tuple[str, ...]) -> Any:
         """Return a copy of a record with slots in its callables; `value` itself if it has none."""
         old = {name: getattr(value, name) for name in names}
-        new = {name: self.made(each) for name, each in old.items()}
+        new = {name: self.put_slots(each) for name, each in old.items()}
         return value if all(map(is_, new.values(), old.values())) else replace(value, **new)
 
     def _opaque(self, function: Opaque) -> Opaque:
@@ -484,7 +484,7 @@ class _Maker:
             self._note(function, replace_captured_values(function, here))
         return self.opaques[id(function)]
 
-    def _lifted(self, function: Lifted) -> Lifted:
+    def _put_into_lifted(self, function: Lifted) -> Lifted:
         """Return the lifted callable with slots for its constants."""
         place = self._count
         self._count += 1

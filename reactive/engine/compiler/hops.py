@@ -438,7 +438,7 @@ class ByReference:
     def forget(self) -> None:
         self._given = {}
 
-    def looked(self) -> int:
+    def count_touched(self) -> int:
         """Return the number of rows looked at since the last call, and reset it."""
         looked, self._looked = self._looked, 0
         return looked
@@ -506,7 +506,7 @@ def evaluate_iteration(
         _make_loop(node), node, tuple(range(own + len(given))), generate=True
     )
     anew.given[own:] = given
-    return anew.settled(starts)
+    return anew.settle(starts)
 
 
 def _make_loop(node: plan.Iterate) -> Loop:

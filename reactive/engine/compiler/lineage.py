@@ -294,21 +294,21 @@ class _Late:
     def over(self, written: plan.Node) -> plan.Node:
         """Return the plan over its parts whose rows are held."""
         root = self._interned.all(written)
-        lost = self._lost(root)
+        lost = self._find_lost_nodes(root)
         made: dict[int, plan.Node] = {}
         read: dict[int, plan.Node] = {}
         try:
             for node in nodes(root):
                 inputs = [read[id(source)] for source in node.inputs()]
                 read[id(node)] = self._interned.all(read_callables(with_inputs(node, inputs)))
-                known = self._known(node, read[id(node)]) if id(node) in lost else None
+                known = self._find_replacement(node, read[id(node)]) if id(node) in lost else None
                 made[id(node)] = known or with_inputs(node, [made[id(s)] for s in node.inputs()])
         finally:
             self._queries.graph.sweep()
         self._check(made[id(root)])
         return made[id(root)]
 
-    def _lost(self, root: plan.Node) -> set[int]:
+    def _find_lost_nodes(self, root: plan.Node) -> set[int]:
         """Return the nodes, by `id`, that read a table whose rows are gone."""
         found: set[int] = set()
         for node in nodes(root):
@@ -320,7 +320,7 @@ class _Late:
     def _is_gone(self, table: plan.Table) -> bool:
         return not table.stored and not holds_all_rows(self._queries.source(table))
 
-    def _known(self, node: plan.Node, read: plan.Node) -> plan.Known | None:
+    def _find_replacement(self, node: plan.Node, read: plan.Node) -> plan.Known | None:
         """Return the replacement of a part; None if its rows are not held."""
         leaf = self._shown.get(id(node)) or self._shown.get(id(read))
         if leaf is not None:
@@ -336,7 +336,7 @@ class _Late:
 
     def _check(self, made: plan.Node) -> None:
         """Raise if a plan still reads a table whose rows are gone."""
-        lost = self._lost(made)
+        lost = self._find_lost_nodes(made)
         for node in nodes(made):
             read = [s for s in node.inputs() if isinstance(s, plan.Table) and id(s) in lost]
             if read:

@@ -68,7 +68,7 @@ class Placement(Protocol):
         """True if anything is elsewhere."""
         ...
 
-    def offloaded(self, moved: Mapping[plan.Node, Begin]) -> OffloadedNodes | None:
+    def offloaded_nodes(self, moved: Mapping[plan.Node, Begin]) -> OffloadedNodes | None:
         """Return the nodes of plans that are elsewhere, for the compiler."""
         ...
 
@@ -141,7 +141,7 @@ class AllHere:
         """Refuse to make a DataFrame."""
         return self.need()
 
-    def offloaded(self, moved: Mapping[plan.Node, Begin]) -> OffloadedNodes | None:
+    def offloaded_nodes(self, moved: Mapping[plan.Node, Begin]) -> OffloadedNodes | None:
         """Return None: nothing is elsewhere."""
         return None
 
@@ -313,7 +313,7 @@ class OffloadedNodes:
         if not is_kept_loop(loop):
             return False
         if has_components(loop):
-            found = self._found(plan.Component(loop, 0))
+            found = self._find_fragment(plan.Component(loop, 0))
             return found is not None and found.is_whole
         return self.is_whole(loop)
 
@@ -329,7 +329,7 @@ class OffloadedNodes:
     def _part(self, node: plan.Node) -> Fragment | None:
         """Return the fragment of a node, which is made once; None if it cannot be one."""
         if id(node) not in self._parts:
-            self._parts[id(node)] = node, self._found(node)
+            self._parts[id(node)] = node, self._find_fragment(node)
         return self._parts[id(node)][1]
 
     def _pays(self, whole: Fragment) -> bool:
@@ -338,7 +338,7 @@ class OffloadedNodes:
         alone = any(isinstance(node, _ONLY_WHOLE) for node in whole.of)
         return operators > 1 or alone or any(map(self.holds, whole.inputs))
 
-    def _found(self, node: plan.Node) -> Fragment | None:
+    def _find_fragment(self, node: plan.Node) -> Fragment | None:
         """Return the fragment of a part that would be remote; None if it cannot be moved."""
         if self.levels(node) is not None:
             below = self.fragment(node.inputs()[0])

@@ -90,28 +90,28 @@ class Queries:
         self._templates: Templates | None = None
         if rewrite and not rules:
             self._templates = Templates(
-                self.phases, self._planned, values_wanted(graph, self.source)
+                self.phases, self._plan_query, values_wanted(graph, self.source)
             )
         self.has_checks = False
         """True if a query under a policy is already planned with checks of equality."""
         self._crowded: list[tuple[Node, str]] = []
         """New indexes, with their fields."""
 
-    def optimized(self, written: plan.Node) -> OptimizedPlan:
+    def optimize(self, written: plan.Node) -> OptimizedPlan:
         """Return the plan that is run for a plan as written."""
         return merge_segments(self._segment(written))[0]
 
     def running(self, written: plan.Node) -> Running:
         """Return how a query is run, or would be, without a view of it."""
         segment, placement = self._segment(written), self.placement
-        offloaded = placement.offloaded(placement.moved)
+        offloaded = placement.offloaded_nodes(placement.moved)
         tops = {
             each: self._chosen(each.run, offloaded, each.without).chosen[id(each.run)]
             for each in segment.every()
         }
         return Running(tops[segment], tops)
 
-    def analyzed(self, written: plan.Node) -> tuple[Running, dict[int, Node]]:
+    def analyze(self, written: plan.Node) -> tuple[Running, dict[int, Node]]:
         """Return how the query of a view runs; also its graph nodes, by `id` of physical nodes."""
         self.node(written)
         segment, made = self._segment(written), dict[int, Node]()
@@ -132,7 +132,7 @@ class Queries:
         """
         while True:
             try:
-                return act(self._made(self._segment(written)))
+                return act(self._build_segment(self._segment(written)))
             except BailOut as bail_out:
                 self.graph.sweep()
                 self._deoptimize([written], bail_out)
@@ -140,7 +140,7 @@ class Queries:
                 self.graph.sweep()
                 raise
 
-    def without(self, bail_out: BailOut) -> None:
+    def recompile_without(self, bail_out: BailOut) -> None:
         """Compile again all views that use the operator that failed, without the way that it ran.
 
         `bail_out` names the operator.
@@ -217,7 +217,7 @@ class Queries:
     ) -> CompiledPlan:
         """Compile a plan with parts elsewhere, which are not filled yet; `of` is its segment."""
         placement = self.placement
-        offloaded = placement.offloaded(moved)
+        offloaded = placement.offloaded_nodes(moved)
         if offloaded:
             placement.flush()
         if offloaded is not None:
@@ -261,7 +261,7 @@ class Queries:
 
         if self._templates is not None and not moves and not graph.forgets:
             given = parameterize_query(written)
-            prepared = None if given is None else self._templates.prepared(written, given)
+            prepared = None if given is None else self._templates.prepare(written, given)
             if prepared is not None:
                 made = Segment(graph, written, prepared.optimized, ())
                 made.physical, made.prepared = prepared.physical, prepared
@@ -269,7 +269,7 @@ class Queries:
                 return made
         return settle(written, graph, run, in_parts=not moves)
 
-    def _planned(self, written: plan.Node) -> Planned:
+    def _plan_query(self, written: plan.Node) -> Planned:
         """Plan a query; return the plan and the chooser of its physical plan."""
         optimized = optimize(written, self.phases)
         return optimized, self._chosen(optimized.plan, None, ())
@@ -281,7 +281,7 @@ class Queries:
         self._crowded += _new_indexes(builder.made, prepared.looked_up)
         return found
 
-    def _made(self, segment: Segment) -> Node:
+    def _build_segment(self, segment: Segment) -> Node:
         """Return the node of the graph that computes a segment; build the missing nodes."""
         found = self._top(segment)
         for each in segment.every(until=lambda s: self._top(s) is not None):

@@ -69,7 +69,7 @@ def substitution(root: Any, places: Mapping[int, int]) -> Make:
     ------
     UnknownPlace: the tree contains an object that is neither a record nor plain.
     """
-    found = _PlaceFinder(places).of(root)
+    found = _PlaceFinder(places).find_maker(root)
     if found is None:
         return lambda given: root
     if not places:
@@ -86,7 +86,7 @@ class _PlaceFinder:
         self._known: dict[int, Make | None] = {}
         self._numbers = count()
 
-    def of(self, value: Any) -> Make | None:
+    def find_maker(self, value: Any) -> Make | None:
         """Return the function that copies a value; None if it contains no place."""
         place = self._places.get(id(value))
         if place is not None:
@@ -96,11 +96,11 @@ class _PlaceFinder:
         if isinstance(value, SlotValue):
             return _always(value.value)
         if id(value) not in self._known:
-            found = self._made(value)
+            found = self._make_copier(value)
             self._known[id(value)] = found
         return self._known[id(value)]
 
-    def _made(self, value: Any) -> Make | None:
+    def _make_copier(self, value: Any) -> Make | None:
         """Return the function that builds a value from new values; None if it has no place.
 
         Raises `UnknownPlace` if the place is in an object that cannot be rebuilt.
@@ -113,19 +113,19 @@ class _PlaceFinder:
         if kind is tuple:
             return self._tuple(value)
         if kind is Later:
-            part = self.of(value.value) or _always(value.value)
+            part = self.find_maker(value.value) or _always(value.value)
             return lambda values: lambda: part(values)
         if is_dataclass(value):
             return self._record(value)
         if kind in (list, set, frozenset, dict):
             inner = [*value.keys(), *value.values()] if kind is dict else list(value)
-            if not any(self.of(each) for each in inner):
+            if not any(self.find_maker(each) for each in inner):
                 return None
         raise UnknownPlace(kind.__name__)
 
     def _all(self, values: Iterable[Any]) -> list[Make | None]:
         """Return a maker for each value; None for values without a place."""
-        return [None if each.__class__ in PLAIN else self.of(each) for each in values]
+        return [None if each.__class__ in PLAIN else self.find_maker(each) for each in values]
 
     def _slot(self, value: Slot) -> Make:
         """Return the function that replaces a slot by a constant."""
@@ -161,7 +161,7 @@ class _PlaceFinder:
         is_same = all(nodes_in(each) for each, part in zip(own, parts, strict=True) if part)
         stays = (*FACTS, *OWN) if is_same else FACTS
         derived = [
-            (name, self.of(value.known[name]) or _always(value.known[name]))
+            (name, self.find_maker(value.known[name]) or _always(value.known[name]))
             for name in (() if is_same else DERIVED)
             if name in value.known
         ]

@@ -119,7 +119,7 @@ class ComputedValue:
     by: str
     operands: tuple[tuple[int | None, Any], ...]
 
-    def of(self, values: Sequence[Any]) -> Any:
+    def compute(self, values: Sequence[Any]) -> Any:
         given = [value if place is None else values[place] for place, value in self.operands]
         return fold_arithmetic(self.by, given)
 
@@ -167,7 +167,7 @@ class Templates:
         self._planned = planned
         self._values_wanted = values_wanted
 
-    def prepared(self, written: plan.Node, given: ParameterizedQuery) -> QueryTemplate | None:
+    def prepare(self, written: plan.Node, given: ParameterizedQuery) -> QueryTemplate | None:
         """Return the plan of a query by a template, possibly a new one; None if there is none.
 
         `given` is the shape of the query `written`, with its values.
@@ -175,18 +175,20 @@ class Templates:
         shape = SHAPES.find((self._phases, given.shape), lambda _: given.home)
         try:
             known = shape.templates.get(key := shape.key(given), [])
-            return self._known(known, given) or self._learned(written, given, shape, key)
+            return self._find_fitting(known, given) or self._learn(written, given, shape, key)
         except (substitution.UnknownPlace, RecursionError):  # such a query is planned by itself
             shape.is_hopeless = True
             return None
 
-    def _known(self, templates: list[Template], given: ParameterizedQuery) -> QueryTemplate | None:
+    def _find_fitting(
+        self, templates: list[Template], given: ParameterizedQuery
+    ) -> QueryTemplate | None:
         """Return the plan of the first of `templates` that fits; None if none does.
 
         That template moves to the front of the list.
         """
         for template in templates:
-            found = self._made(template, given)
+            found = self._instantiate(template, given)
             if found is not None:
                 if template is not templates[0]:
                     templates.remove(template)
@@ -194,7 +196,7 @@ class Templates:
                 return found
         return None
 
-    def _made(self, template: Template, given: ParameterizedQuery) -> QueryTemplate | None:
+    def _instantiate(self, template: Template, given: ParameterizedQuery) -> QueryTemplate | None:
         """Return the plan for other constants; None if they make another index the best."""
         values = _values_of(template, given)
         if values is None:
@@ -210,7 +212,7 @@ class Templates:
                 looked_up.append((candidates[best].index, candidates[best].field))
         return QueryTemplate(optimized, physical, tuple(looked_up))
 
-    def _learned(
+    def _learn(
         self, written: plan.Node, given: ParameterizedQuery, shape: QueryShape, key: Key
     ) -> QueryTemplate | None:
         """Return the plan of a query by a new template; None if it gets none yet.
@@ -223,14 +225,14 @@ class Templates:
         if shape.count and shape.seen[key] < LEARNED_AT:
             return None
         template = self._template(written, given, shape)
-        return None if template is None else self._made(template, given)
+        return None if template is None else self._instantiate(template, given)
 
     def _template(
         self, written: plan.Node, given: ParameterizedQuery, shape: QueryShape
     ) -> Template | None:
         """Make a template from a query and add it to the shape; None if that is impossible."""
         while True:
-            tagged, opaques, held = self._read(written, given, shape)
+            tagged, opaques, held = self._read_query(written, given, shape)
             optimized, chooser = self._planned(tagged)
             literals = _literals(optimized.plan) if held else set()
             equal = {each.value for each in held.values()} & literals
@@ -265,7 +267,7 @@ class Templates:
         shape.templates.setdefault(shape.key(given), []).insert(0, found)
         return found
 
-    def _read(
+    def _read_query(
         self, written: plan.Node, given: ParameterizedQuery, shape: QueryShape
     ) -> tuple[plan.Node, dict[int, Opaque], dict[Place, SlotValue]]:
         """Return a query with slots where possible, its callables, and the values of the slots.
@@ -345,7 +347,7 @@ def _values_of(template: Template, given: ParameterizedQuery) -> list[Any] | Non
     if template.computed:
         others = {*given.values.values(), *template.literals}
         for each in template.computed:
-            value = each.of(values)
+            value = each.compute(values)
             if value is None or value in others:
                 return None
             values.append(value)

@@ -412,7 +412,7 @@ class Graph:
         """Fill the operator from its inputs, and connect it to them."""
         if node.is_remote:
             snapshot.begin_remote_node(self, node)
-        elif hasattr(node.operator, "undo") and fill and not hasattr(node.operator, "outdated"):
+        elif hasattr(node.operator, "undo") and fill and not hasattr(node.operator, "drop_lookups"):
             fill_node(self, node)
         is_scheduled = not node.is_routed
         self.is_changing = True

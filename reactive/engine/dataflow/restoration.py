@@ -139,7 +139,9 @@ class Restoration:
         if not any(deltas):
             return ()
         return (
-            operator.keyed(*deltas) if isinstance(operator, IndexBy) else _step_over(node, deltas)
+            operator.add_keys(*deltas)
+            if isinstance(operator, IndexBy)
+            else _step_over(node, deltas)
         )
 
 

@@ -394,13 +394,13 @@ class GroupStates(Generic[G]):
         out: list[Pair] = []
         try:
             for key, changes in by_group(delta, self._key).items():
-                out += self._shown(key, changes)
+                out += self._step_group(key, changes)
         except BaseException:
             self.undo()
             raise
         return out
 
-    def _shown(self, key: Any, changes: Sequence[Pair]) -> Iterable[Pair]:
+    def _step_group(self, key: Any, changes: Sequence[Pair]) -> Iterable[Pair]:
         """Apply the changes of a group; return the changes of its shown rows."""
         return self._group(key).step(changes)
 
@@ -447,7 +447,7 @@ class KeptGroups(GroupStates[KeptGroup]):
 
     __slots__ = ()
 
-    def _shown(self, key: Any, changes: Sequence[Pair]) -> Iterable[Pair]:
+    def _step_group(self, key: Any, changes: Sequence[Pair]) -> Iterable[Pair]:
         """Apply the changes of a group; return those of its rows, each in a pair with the key."""
         shown = self._group(key).step(changes)
         self.touched += len(changes) + len(shown)

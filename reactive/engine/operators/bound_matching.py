@@ -150,7 +150,7 @@ class BoundMatching:
         try:
             if self._left.poisoned or self._right.poisoned:
                 raise UnorderedError("a key could not be computed")
-            ours, theirs = self._valued(0, left), self._valued(1, right)
+            ours, theirs = self._add_values(0, left), self._add_values(1, right)
         except Exception as error:
             reraise_asynchronous(error)
             self._family = self._was
@@ -201,7 +201,7 @@ class BoundMatching:
         held = sum(map(len, self._orders.values())) + sum(map(len, self._lefts.values()))
         return len(self._bounds) + held, sys.getsizeof(self._bounds) + 100 * held
 
-    def _valued(self, side: int, delta: Sequence[KeyedPair]) -> list[Valued]:
+    def _add_values(self, side: int, delta: Sequence[KeyedPair]) -> list[Valued]:
         """Return the keyed pairs of a side, each with its compared value."""
         return [(k, row, weight, self._value(side, k, row)) for k, (row, weight) in delta]
 
@@ -231,7 +231,9 @@ class BoundMatching:
     def _move_bounds(self, changes: Sequence[Valued]) -> list[Change]:
         """Apply changes of the right; return changes of left rows between both bounds."""
         bounds = self._new_bounds(changes)
-        out = [each for key, bound in bounds.items() for each in self._flipped(key, bound)]
+        out = [
+            each for key, bound in bounds.items() for each in self._find_flipped_rows(key, bound)
+        ]
         for key, bound in bounds.items():
             self._last[key] = self._bounds.get(key, NONE)
             self._set(key, bound)
@@ -275,7 +277,7 @@ class BoundMatching:
             del self._orders[key]
         return order.outermost(is_upper=self._is_upper)
 
-    def _flipped(self, key: Key, bound: Any) -> Iterator[Change]:
+    def _find_flipped_rows(self, key: Key, bound: Any) -> Iterator[Change]:
         """Yield the left rows of a key that get a first partner, or lose the last."""
         old = self._bounds.get(key, NONE)
         if old is bound or (old is not NONE and bound is not NONE and old == bound):

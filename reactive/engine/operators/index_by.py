@@ -152,7 +152,7 @@ class IndexBy:
         """
         self._is_empty = False
 
-    def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
+    def add_keys(self, delta: Pairs) -> Sequence[KeyedPair]:
         """Return `delta` with its keys, not stored. An error row in it poisons the index."""
         if self._others:
             self._decide_on_filtered()
@@ -282,11 +282,11 @@ class IndexBy:
             return FINDS_NOTHING
         if not keyed:
             return self.find(before=False)
-        found: Callable[..., Any] = self.index.before(keyed)
+        found: Callable[..., Any] = self.index.find_before(keyed)
         return found
 
     @contextmanager
-    def without(self, keyed: Sequence[KeyedPair]) -> Iterator[None]:
+    def hide_delta(self, keyed: Sequence[KeyedPair]) -> Iterator[None]:
         """Hide the delta `keyed`, already applied, inside the context."""
         self.take_back(keyed)
         self._hidden = keyed

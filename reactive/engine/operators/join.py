@@ -343,7 +343,9 @@ class SumsBy:
         """Load the sums that another operator returned from `state`."""
         self._merge(self.sums, list(zip(state["keys"], state["sums"], strict=True)))
 
-    def before(self, changes: Sequence[Change], asked: Iterable[Any]) -> Callable[[Any, Any], Any]:
+    def find_before(
+        self, changes: Sequence[Change], asked: Iterable[Any]
+    ) -> Callable[[Any, Any], Any]:
         """Return a look-up of the keys `asked` in the sums as they were before `changes`."""
         keys = set(asked)
         if self.by_group:

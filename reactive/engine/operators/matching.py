@@ -106,7 +106,7 @@ class KeyMatching:
                 weights[key] = old + weight
             else:
                 del weights[key]
-        out.extend(self._flipped())
+        out.extend(self._find_flipped_rows())
         self.touched += len(out) + len(right)
         return out
 
@@ -129,7 +129,7 @@ class KeyMatching:
             del weights[key]
         if (now > 0) == (old > 0):
             return ()
-        out = list(self._flipped())
+        out = list(self._find_flipped_rows())
         self.touched += len(out)
         return out
 
@@ -148,7 +148,7 @@ class KeyMatching:
     def footprint(self) -> tuple[int, int]:
         return len(self._weights), sys.getsizeof(self._weights)
 
-    def _flipped(self) -> Iterator[Change]:
+    def _find_flipped_rows(self) -> Iterator[Change]:
         """Yield the left rows of each changed key that got a first partner, or lost the last."""
         rows = self._left.buckets
         for key, old in self._last.items():
@@ -203,7 +203,9 @@ class PredicateMatching:
             self.undo()
             raise
         self.touched += len(left) + len(right)
-        return [change for row, old in self._last.items() for change in self._moved(row, old)]
+        return [
+            change for row, old in self._last.items() for change in self._change_of_row(row, old)
+        ]
 
     def undo(self) -> None:
         for row, held in self._last.items():
@@ -266,7 +268,7 @@ class PredicateMatching:
         else:
             self._held.pop(row, None)
 
-    def _moved(self, row: Row, old: tuple[int, int]) -> Iterator[Change]:
+    def _change_of_row(self, row: Row, old: tuple[int, int]) -> Iterator[Change]:
         """Yield the change of a left row, as partnered and as alone, if there is any."""
         now = self._held.get(row, (0, 0))
         partnered = (now[0] if now[1] > 0 else 0) - (old[0] if old[1] > 0 else 0)

@@ -168,7 +168,7 @@ class OrderBy:
         pairs = consolidate(delta)
         if len(pairs) == 2:  # `consolidate` has hashed more than two
             self._refuse_unhashable([row for row, _ in pairs])
-        keyed = self._keyed(pairs)
+        keyed = self._add_sort_keys(pairs)
         edits: list[Edit] = []
         self.edits, self._log = edits, []
         try:
@@ -209,11 +209,11 @@ class OrderBy:
         except Exception as error:
             reraise_asynchronous(error)
             return [
-                order for _, order, _ in self._keyed(UniformDelta(rows, 1))
+                order for _, order, _ in self._add_sort_keys(UniformDelta(rows, 1))
             ]  # evaluates row by row, for the note
         return keys if _are_own_sort_keys(keys) else list(map(sort_key, keys))
 
-    def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
+    def _add_sort_keys(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
         """Return each row with its sort key."""
         key, keyed = self._key, []
         for row, weight in delta:

@@ -323,7 +323,7 @@ class Reduce:
 
         A row that equals an old one, perhaps of another type, is replaced by the old one.
         """
-        new = self._counted(group.key, self._rows_of(group.key, group.weights))
+        new = self._count_rows(group.key, self._rows_of(group.key, group.weights))
         group.shown = shown = dict.fromkeys([row for row in old if row in new], 0)
         shown.update(new)
         gone = [(row, -weight) for row, weight in old.items() if row not in shown]
@@ -337,7 +337,7 @@ class Reduce:
         rows = bag_from_weights(dict(group))
         return list(rows_returned(self._function(key, rows), "reduce")) if group else []
 
-    def _counted(self, key: Any, made: list[Row]) -> Weights:
+    def _count_rows(self, key: Any, made: list[Row]) -> Weights:
         """Return the numbers of equal rows, each row in a pair with the key."""
         counts: Weights = {}
         for row in made:

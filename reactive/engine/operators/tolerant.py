@@ -53,7 +53,7 @@ class Tolerant:
         """Return the result, if it can be part of a row, or the `Fault` of the exception."""
         try:
             is_tree = isinstance(self.inner, MonoidAccumulator)
-            found = self.inner.result(state if is_tree else state.folded())
+            found = self.inner.result(state if is_tree else state.fold())
             hash(found)
         except Exception as error:
             reraise_asynchronous(error)
@@ -93,7 +93,7 @@ class TolerantState:
             reraise_asynchronous(error)
             self._state = _STALE
 
-    def folded(self) -> Any:
+    def fold(self) -> Any:
         """Return the state that `add` and `remove` compute; raises what they raise."""
         if self._state is _STALE:
             state = self._inner.zero()

@@ -66,7 +66,7 @@ class Around:
         self._reads: dict[int, Callable[[], Any]] = {}
 
     @property
-    def read(self) -> Collection[int]:
+    def read_places(self) -> Collection[int]:
         """The places of the values that a query reads."""
         return self._reads.keys()
 
@@ -89,7 +89,7 @@ class QueryAnswers:
         self.query = query
         self._around = around
         self._is_stored = not reads(query.root) & query.rooms.levels
-        self._places = tuple(sorted(around.read))
+        self._places = tuple(sorted(around.read_places))
 
     def __call__(self, *values: Any) -> Bag:
         return self._answer("rows", values, self.query.rows)

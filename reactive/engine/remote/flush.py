@@ -61,7 +61,7 @@ class Flush:
             if not node.operator.is_filled and node.operator.shared is not None:
                 node.operator.set_barrier(version)
         self._trees = [
-            node for node in nodes if hasattr(node.operator, "outdated") and not node.leaf
+            node for node in nodes if hasattr(node.operator, "drop_lookups") and not node.leaf
         ]
         for node in self._trees:
             node.operator.settle()
@@ -129,13 +129,13 @@ class Flush:
             _send_to_readers(node, found)
             return
         for leaf, _ in node.consumers:
-            leaf.operator.outdated()
+            leaf.operator.drop_lookups()
 
     def _finish(self) -> None:
         """Change all leaves, or none if one raises."""
         for node in self._graph.remotes:
             if is_heard(node):  # perhaps only since the last stage
-                _send_to_readers(node, node.operator.overlooked())
+                _send_to_readers(node, node.operator.fetch_skipped())
         for node in self._trees:
             self._step(node)
         step, _ = self._prepare(
@@ -144,7 +144,7 @@ class Flush:
         step.publish()
         for node in self._graph.remotes:
             if node.operator.is_filled:
-                node.operator.flushed()
+                node.operator.finish_flush()
 
     def _prepare(self, nodes: Sequence[Node]) -> tuple[CommitStep, list[Sequence[Any]]]:
         """Step nodes over their pending changes, all or none; return what each emits."""
@@ -197,7 +197,7 @@ def _only_asks(reader: Node) -> bool:
     if reader.leaf is not None:
         is_asked = isinstance(reader.operator, RemoteLeaf)
         return is_asked and not reader.leaf.subscribers
-    if not hasattr(reader.operator, "outdated"):
+    if not hasattr(reader.operator, "drop_lookups"):
         return False
     return not any(leaf.leaf.subscribers for leaf in reader.readers())
 

@@ -556,7 +556,7 @@ class Remote(Protocol):
 class RemoteSums(Protocol):
     """A remote that may store sums by group, which are compared with rows by their sums."""
 
-    def netted(self, entries: Sequence[Entry]) -> list[Entry]:
+    def net_entries(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return entries of rows and of sums as one entry per group whose sums are not 0."""
         ...
 

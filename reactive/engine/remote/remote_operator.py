@@ -243,7 +243,7 @@ class RemoteOperator:
             self._out = []
             return None if pairs is None else sorted(pairs, key=_pair_weight)  # deletions first
 
-    def overlooked(self) -> Pairs:
+    def fetch_skipped(self) -> Pairs:
         """Fetch and return the deltas that quiet flushes skipped, deletions first."""
         with self._sending:
             places = [place for place, out in enumerate(self._unseen) if isinstance(out, int)]
@@ -263,7 +263,7 @@ class RemoteOperator:
         """Return the changes that are applied and not visible yet."""
         return [*self._pairs(self._unseen), *self._pairs(self._out)]
 
-    def flushed(self) -> None:
+    def finish_flush(self) -> None:
         """Make the changes of a finished flush visible."""
         with self._sending:
             self._unseen = []
@@ -345,12 +345,12 @@ class RemoteOperator:
                 wanted = chain(entries, chain.from_iterable(self._pieces()))
                 owed = entry_difference(wanted, self.remote.entries())
                 if isinstance(self.remote, RemoteSums):
-                    owed = self.remote.netted(owed)
+                    owed = self.remote.net_entries(owed)
                 self._batches[0] = (WaitingEntries(owed), fed)
                 self._is_compared = True
             return self._batches[0][0]
 
-    def restored(self) -> None:
+    def count_as_initial(self) -> None:
         """Count the commits since `begin` as initial rows. Call it inside the lock."""
         (entries, fed), *others = self._batches
         since = [entry for later, _ in others for entry in later] + self._waiting

@@ -98,14 +98,14 @@ class RemoteTree(Tree):
 
     def step(self, *deltas: Pairs) -> UnreadDelta:  # type: ignore[override]
         """Return a delta of the nest that looks its rows up only when it is read."""
-        self.outdated()
+        self.drop_lookups()
         self.touched += sum(map(len, deltas))
-        keyed = [part.keyed(delta) for part, delta in zip(self.parts, deltas, strict=True)]
+        keyed = [part.add_keys(delta) for part, delta in zip(self.parts, deltas, strict=True)]
         found = UnreadDelta(self, RemoteChanges(self, keyed))
         self._last = weakref.ref(found)
         return found
 
-    def outdated(self) -> None:
+    def drop_lookups(self) -> None:
         """Drop look-ups after a flush, which need not tell the changed rows."""
         for rows in self._read:
             rows.forget()
@@ -115,7 +115,7 @@ class RemoteTree(Tree):
     def settle(self) -> None:
         """Read lazy changes of the last flush now, before the next flush."""
         super().settle()
-        self.outdated()
+        self.drop_lookups()
 
     def apply(self, changes: LevelChanges, least: int = 0) -> None:
         """Do nothing: no rows are stored that would have to change."""
@@ -156,7 +156,7 @@ class RemoteTree(Tree):
         return self._rows.keys()
 
     def bag(self, level: Level, label: LevelLabel) -> Any:
-        return self.made(level, label)
+        return self.make_contents(level, label)
 
     def fetch(self, level: Level, rows: Iterable[Row]) -> None:
         """Look up the inner rows of `rows` at all levels below `level`."""
@@ -201,15 +201,15 @@ class RemoteChanges(LevelChanges):
     __slots__ = ()
     _tree: RemoteTree
 
-    def touched(self, level: Level) -> dict[LevelLabel, Touched]:
+    def changed_rows(self, level: Level) -> dict[LevelLabel, Touched]:
         if not self._around_too:
             self._look_up()
-        return super().touched(level)
+        return super().changed_rows(level)
 
     def pairs(self) -> list[Pair]:
         """Return the pairs of the delta, after their inner rows are fetched."""
         top = self._tree.levels[0]
-        rows = self.touched(top).get(None, {}).values()
+        rows = self.changed_rows(top).get(None, {}).values()
         self._tree.fetch(top, (row for row, _ in rows))
         self._look_at_weights()
         return super().pairs()
@@ -221,7 +221,7 @@ class RemoteChanges(LevelChanges):
     def _look_up(self) -> None:
         """Look up the rows that contain changed rows."""
         levels = self._tree.levels
-        labels = [set(self.own(level)) for level in levels]
+        labels = [set(self.own_changes(level)) for level in levels]
         for level in reversed(levels):
             above = level.parent
             if above is not None:
@@ -236,8 +236,8 @@ class RemoteChanges(LevelChanges):
         """Look up the weights of touched rows."""
         top, *others = self._tree.levels
         for level in others:
-            level.rows.fetch(self.touched(level))
-        rows = self.touched(top).get(None, {}).values()
+            level.rows.fetch(self.changed_rows(level))
+        rows = self.changed_rows(top).get(None, {}).values()
         top.rows.fetch({canonical(top.naming.key(top.parts(row))) for row, _ in rows})
 
 
@@ -285,7 +285,7 @@ class RemoteLeaf:
             self._size = self._operator.size()
         return self._size
 
-    def outdated(self) -> None:
+    def drop_lookups(self) -> None:
         """Drop the number of rows after a flush that does not tell the changes."""
         self._size = None
 
@@ -338,7 +338,7 @@ class LevelRows:
         self.is_shown = False
         """True to read rows as views show them, even during a flush."""
 
-    def keyed(self, delta: Pairs) -> list[KeyedPair]:
+    def add_keys(self, delta: Pairs) -> list[KeyedPair]:
         """Return a delta of the fragment as one of an index."""
         return [(self._label(row[0]), (row[1], weight)) for row, weight in delta]
 

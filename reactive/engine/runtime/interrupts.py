@@ -100,7 +100,7 @@ class Deferral:
             db_lock = known()
             if db_lock is None or db_lock.noted is not None:
                 continue
-            is_critical = db_lock.is_held_back or (db_lock.critical and db_lock.held)
+            is_critical = db_lock.is_held_back or (db_lock.critical and db_lock.depth_here)
             if is_critical or db_lock is _opened_in(frame):
                 db_lock.noted = number, frame
                 return

@@ -152,7 +152,7 @@ class DatabaseLock:
             if not self.depth:
                 self.sequence, self.critical, self.depth = self.sequence + 1, False, self.at_rest
             self.lock.release()
-        if self.has_news and not self.held:
+        if self.has_news and not self.depth_here:
             self.has_news = False
             self._tell()
 
@@ -186,7 +186,7 @@ class DatabaseLock:
             raise
 
     @property
-    def held(self) -> int:
+    def depth_here(self) -> int:
         """The number of times the running thread is inside."""
         return self.depth if self.lock._is_owned() else 0  # type: ignore[attr-defined]
 

@@ -131,7 +131,7 @@ class RowCheck:
         line = f"return {' or '.join(self.texts(values))}"
         return _build_check("is_unfit", "row", [line], values.by_name)
 
-    def admitted(self, width: int, kind: Any) -> plain_rows.Shape:
+    def allowed_classes(self, width: int, kind: Any) -> plain_rows.Shape:
         """Return the allowed plain classes of each compared field, or item; empty if all are."""
         if not self.parts:
             return ()

@@ -232,7 +232,7 @@ class Commit:
         """Return a function that replaces plans so that the commit can stand; None if none can."""
         queries = self._engine.queries
         if isinstance(error, BailOut):
-            return partial(queries.without, error)
+            return partial(queries.recompile_without, error)
         found = equality_checks.unchecked_after(queries, error)
         return partial(equality_checks.add_checks, queries, found, error) if found else None
 

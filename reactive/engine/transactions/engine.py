@@ -371,7 +371,7 @@ class Engine:
         part of it.
         """
         db_lock = self.db_lock
-        if db_lock.held:
+        if db_lock.depth_here:
             return
         if db_lock.owner is None or not db_lock.is_mine:
             if self.delivery_queue:

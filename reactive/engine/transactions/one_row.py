@@ -51,7 +51,7 @@ def make_row_statements(
     is_keyed = isinstance(store, KeyedStore)
     values = BoundValues()
     values.by_name |= known
-    unfit = _unfit(field, statements.gate.admitted, values)
+    unfit = _unfit(field, statements.gate.allowed_classes, values)
     known = values.by_name
     texts = {
         "looked_at": "".join(f"    {line}\n" for line in _looked_at(field)),

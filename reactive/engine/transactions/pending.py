@@ -102,7 +102,7 @@ class Pending(list["Change"]):
         """Drop the sums, because the statements were replaced."""
         self._sums = self._lost = None
 
-    def of(self, table: Base) -> list[Pair]:
+    def net_changes(self, table: Base) -> list[Pair]:
         """Return the net difference of a table from its last commit.
 
         The difference has the changes so far and, negated, the commits of others that the
@@ -136,7 +136,7 @@ class Pending(list["Change"]):
         if not table.plan.stored:
             return consolidate(pairs)
         if not table._store.interns:
-            return self.of(table)
+            return self.net_changes(table)
         are_others = {*map(id, gone)}.isdisjoint(map(id, come))
         return pairs if are_others else net_by_identity(pairs)
 

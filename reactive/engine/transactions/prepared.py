@@ -133,7 +133,7 @@ class PreparedTransaction(Uncopyable):
         """True if it is open, and refuses further statements."""
         return self.is_open and self._commit is not None
 
-    def changed(self) -> Sequence[Base]:
+    def changed_tables(self) -> Sequence[Base]:
         """Return the tables that its statements have changed."""
         pending = self._pending if self._commit is None else self._commit.changes
         found = {table: None for table, changes in pending or () if changes}

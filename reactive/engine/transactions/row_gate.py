@@ -152,7 +152,7 @@ class RowGate:
         """Return True if the table accepts the class of the row."""
         return is_row_of(row, self._class, self._width)
 
-    def named(self, row: Any) -> Any:
+    def to_row(self, row: Any) -> Any:
         """Convert a tuple to a row of a table created by SQL, whose class has no public name.
 
         Return other values, and tuples of another width, unchanged.
@@ -162,9 +162,9 @@ class RowGate:
             return kind(*row) if len(row) == len(kind._fields) else row
         return row
 
-    def admitted(self, width: int, kind: Any) -> plain_rows.Shape:
+    def allowed_classes(self, width: int, kind: Any) -> plain_rows.Shape:
         """Return the classes that each field of rows of a class may have, as `RowCheck` does."""
-        return self._check_of(kind).admitted(width, kind)
+        return self._check_of(kind).allowed_classes(width, kind)
 
     def verify(self, pairs: Iterable[Pair]) -> None:
         """Raise `VerificationError` if a row is not as the table declares its rows.
@@ -206,9 +206,9 @@ class RowGate:
         """
         given = list(rows)
         if getattr(self._class, FROM_TUPLES, False) and tuple in map(type, given):
-            given = [*map(self.named, given)]
+            given = [*map(self.to_row, given)]
         if known is not None and len(given) >= MANY:
-            known = plain_rows.plain_test_of(known.kind, known.shape, self.admitted)
+            known = plain_rows.plain_test_of(known.kind, known.shape, self.allowed_classes)
             if known is not None:
                 return given, self._find_plain_test(given, known)
         is_many = len(given) >= MANY
@@ -241,7 +241,7 @@ class RowGate:
         last = self._test
         if known is None and last is not None and last.are_plain(rows):
             return last
-        test = self._test = known or plain_rows.plain_test(rows, self.admitted)
+        test = self._test = known or plain_rows.plain_test(rows, self.allowed_classes)
         if test is None or (known is None and (test is last or not test.are_plain(rows))):
             return None
         if self._until_learned:
@@ -260,7 +260,7 @@ class RowGate:
             store = self._store()
             is_at_hand = hasattr(store, "distinct")
             held = islice(store.pairs(), MANY) if is_at_hand else ()
-            test = plain_rows.plain_test([row, *map(_row_of_pair, held)], self.admitted)
+            test = plain_rows.plain_test([row, *map(_row_of_pair, held)], self.allowed_classes)
             if test is not None and not test.is_odd(row):
                 self._learn(test)
 
@@ -271,7 +271,7 @@ class RowGate:
                 its fields are not as declared: it was read from an old file.
         """
         if not is_row_of(row, self._class, self._width):
-            if (named := self.named(row)) is not row:
+            if (named := self.to_row(row)) is not row:
                 return self.check_row(named, is_new=is_new)
             raise TableError(wrong_class(self._table.name, self._table.row_type, row))
         kind = type(row)

@@ -273,7 +273,7 @@ class Transaction(Uncopyable):
                 db_lock.depth = 1
         except BaseException:
             db_lock.let_go()
-            if db_lock.noted is not None and not db_lock.held:
+            if db_lock.noted is not None and not db_lock.depth_here:
                 SIGINT.release(db_lock)
             raise
         version, is_last = engine.version + 1, False

@@ -133,7 +133,7 @@ def test_an_index_is_known_as_it_was_before_a_delta(
         delta = keyed(make, step)
         had = contents(index)
         index.change(delta)
-        find = index.before(delta)
+        find = index.find_before(delta)
         for key in KEYS:
             if key is not NO_MATCH:
                 found = find(key, NOTHING)
@@ -147,7 +147,7 @@ def test_a_batch_of_new_rows_is_not_in_the_index_of_before(count: int) -> None:
     index.add("a", rows[0], 1)
     batch = KeyedBatch(["a"] * count, rows[1:], 1)
     index.extend(batch)
-    find = index.before(batch)
+    find = index.find_before(batch)
     assert [*bucket_pairs(find("a", NOTHING))] == [(rows[0], 1)]
     assert find("b", NOTHING) is NOTHING
     assert Counter(row for row, _ in index.pairs("a")) == Counter(rows)

@@ -508,7 +508,7 @@ def test_sums_are_known_as_they_were_of_the_keys_that_are_asked_for() -> None:
     kept = SumsBy(dict, 1, owner, "", by_group=False)
     kept.step([("a", (1, 5)), ("b", (2, 6)), ("c", (1, 1))])
     changes = kept.step([("a", (1, 2)), ("b", (-2, -6)), ("d", (1, 1))])
-    find = kept.before(changes, ["a", "b", "c", "d"])
+    find = kept.find_before(changes, ["a", "b", "c", "d"])
     assert [find(key, None) for key in "abcd"] == [(1, 5), (2, 6), (1, 1), None]
-    assert kept.before(changes, ["c"])("c", None) == (1, 1)
+    assert kept.find_before(changes, ["c"])("c", None) == (1, 1)
     assert [kept.sums.get(key) for key in "abcd"] == [(2, 7), None, (1, 1), (1, 1)]

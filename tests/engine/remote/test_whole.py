@@ -15,7 +15,7 @@ def cut(query: Any) -> Fragment | None:
     rows = db.table(tuple[int, int], name="rows")
     others = db.table(tuple[int, int], name="others")
     return whole_fragment(
-        db._engine.queries.optimized(query(rows, others).plan).plan, lambda node: False
+        db._engine.queries.optimize(query(rows, others).plan).plan, lambda node: False
     )
 
 
@@ -71,7 +71,7 @@ def test_a_loop_over_rows_that_are_not_kept_stays() -> None:
     db: Any = Database()
     passing = db.table(tuple[int, int], name="passing", stored=False)
     loop = iterate(lambda x: x.union_all(x), passing, times=9)
-    assert whole_fragment(db._engine.queries.optimized(loop.plan).plan, lambda node: False) is None
+    assert whole_fragment(db._engine.queries.optimize(loop.plan).plan, lambda node: False) is None
 
 
 def _same_generation(rows: Any) -> Any:

@@ -159,4 +159,4 @@ def test_relations_that_are_defined_together_are_not_taken_apart() -> None:
 
 
 def _run(db: Database, relation: Any) -> plan.Node:
-    return db._engine.queries.optimized(relation.plan).plan
+    return db._engine.queries.optimize(relation.plan).plan

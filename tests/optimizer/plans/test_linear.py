@@ -104,7 +104,7 @@ def test_a_linear_recursion_tells_by_what_its_rows_meet_those_of_inputs(name: st
     query, wanted = READINGS[name]
     db: Any = Database()
     given = db.table(Edge, name="edges"), db.table(Edge, name="others")
-    node = db._engine.queries.optimized(query(*given).plan).plan
+    node = db._engine.queries.optimize(query(*given).plan).plan
     while not isinstance(node, plan.Fixpoint):
         node = node.inputs()[0]
     found = linear(node)

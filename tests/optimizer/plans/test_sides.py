@@ -117,7 +117,7 @@ def test_a_side_stays_a_query_unless_what_it_reads_goes_anyway(name: str) -> Non
     query, wanted = QUERIES[name]
     db: Any = Database()
     links, more = db.table(Link, name="links"), db.table(Link, name="more")
-    run = db._engine.queries.optimized(query(links, more).plan).plan
+    run = db._engine.queries.optimize(query(links, more).plan).plan
     node = without_iterations(run, is_kept_loop)
     assert isinstance(node, plan.Iterate)
     over, sides = apart_from_sides(node, LEVEL)

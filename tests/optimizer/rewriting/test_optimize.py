@@ -205,17 +205,17 @@ def test_a_rule_of_the_user_is_one_of_the_rules() -> None:
     query = "students.where(lambda s: s.age <= 99).select(lambda s: s.last_name)"
     db = Database(rules=[nobody_is_older_than_99])
     made = relation(query, db)
-    done = db._engine.queries.optimized(made.plan)
+    done = db._engine.queries.optimize(made.plan)
     assert shown(done.plan) == "select s.last_name\n  table students"
     assert "nobody_is_older_than_99" in done.fired
     alone = Database(optimize=False, rules=[nobody_is_older_than_99])
-    assert "where" in shown(alone._engine.queries.optimized(made.plan).plan)
+    assert "where" in shown(alone._engine.queries.optimize(made.plan).plan)
 
 
 def test_without_optimizing_the_plan_is_as_written() -> None:
     db = Database(optimize=False)
     made = relation("students.where(lambda s: 1 < 2).distinct().distinct()", db)
-    assert db._engine.queries.optimized(made.plan).plan is made.plan
+    assert db._engine.queries.optimize(made.plan).plan is made.plan
 
 
 @pytest.mark.long
@@ -235,7 +235,7 @@ def test_a_plan_of_a_thousand_levels_is_optimized(step: str) -> None:
                 made = made.union(others)
             case _:
                 made = made.semi_join(others, on=lambda n, m: n == m)
-    assert nodes(db._engine.queries.optimized(made.plan).plan)
+    assert nodes(db._engine.queries.optimize(made.plan).plan)
 
 
 def test_a_chain_of_selects_does_not_double_with_every_step() -> None:

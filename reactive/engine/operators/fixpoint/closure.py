@@ -93,7 +93,7 @@ class Closure:
             gc.disable()  # like `pause_collector`, which takes longer than many a step
             came, self._gone = self._arcs(delta)
             self._graph.change(came, self._gone)
-            return self._changed()
+            return self._changed_rows()
         except Exception as error:
             self.undo()
             raise BailOut(self._owner, self) from error
@@ -155,12 +155,12 @@ class Closure:
         else:
             self._more.pop(arc, None)
 
-    def _changed(self) -> Pairs:
+    def _changed_rows(self) -> Pairs:
         """Return the inserted and deleted rows of the closure."""
         came, went = list[Row](), list[Row]()
-        graph, rows = self._graph, self.shown.of
+        graph, rows = self._graph, self.shown.rows_from
         for node, old in graph.was.items():
-            new = graph.reached(node)
+            new = graph.nodes_from(node)
             if more := added_bits(new, old) if old else new:
                 came += rows(node, more)
             if less := added_bits(old, new) if old else old:
@@ -240,7 +240,7 @@ class ClosureRows(Mapping[Row, None]):
         self._names = _end_names(kind)
         self.size = 0
 
-    def of(self, node: int, bits: Bits) -> list[Row]:
+    def rows_from(self, node: int, bits: Bits) -> list[Row]:
         """Return the rows from a node to the nodes in `bits`."""
         values = self._numbering.values
         return self._make(values[node], select_items(bits, values))
@@ -249,7 +249,7 @@ class ClosureRows(Mapping[Row, None]):
         return self.size
 
     def __iter__(self) -> Iterator[Row]:
-        return chain.from_iterable(starmap(self.of, self._graph.reach.items()))
+        return chain.from_iterable(starmap(self.rows_from, self._graph.reach.items()))
 
     def __contains__(self, row: object) -> bool:
         hash(row)  # as a dictionary of the rows would
@@ -259,7 +259,7 @@ class ClosureRows(Mapping[Row, None]):
         source, target = map(self._numbering.numbers.get, ends)
         if source is None or target is None:
             return False
-        return bool(has_bit(self._graph.reached(source), target))
+        return bool(has_bit(self._graph.nodes_from(source), target))
 
     def __getitem__(self, row: Row) -> None:
         if row not in self:

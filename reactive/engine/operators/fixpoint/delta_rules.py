@@ -77,7 +77,7 @@ class BaseRule:
     def __init__(self, head: int) -> None:
         self.head = head
 
-    def given(self, delta: Pairs) -> list[Pair]:
+    def derive_from_input(self, delta: Pairs) -> list[Pair]:
         """Return the derivations of changed input rows: a row of weight n is derived n times."""
         out: list[Pair] = []
         for row, weight in delta:
@@ -148,7 +148,7 @@ class BinaryRule:
         """Return the code of the generated loops."""
         return [text for loops in self._loops if loops is not None for text in loops.sources()]
 
-    def given(self, keyed: Keyed) -> Pairs:
+    def derive_from_input(self, keyed: Keyed) -> Pairs:
         """Return the derivations from changes of the side that is an input.
 
         Return () while the recursive side is empty.
@@ -161,7 +161,7 @@ class BinaryRule:
         if not self._is_set:
             keyed = presence_changes(others.index, keyed)
         loops = self._loops[is_left]
-        out = None if loops is None else loops.given(keyed)
+        out = None if loops is None else loops.derive_from_input(keyed)
         if out is None:
             return self._plain(*((keyed, ()) if is_left else ((), keyed)))
         self._touched += len(keyed) + len(out)
@@ -183,7 +183,7 @@ class BinaryRule:
         loops = self._loops[side]
         out = None if loops is None else loops.run(delta)
         if out is None:
-            keyed = recursive_index.keyed(delta)
+            keyed = recursive_index.add_keys(delta)
             return self._plain(*((keyed, ()) if side == 0 else ((), keyed)))
         self._touched += len(delta) + len(out)
         return out
@@ -226,9 +226,9 @@ class _RuleOfPartners:
         """Return an empty list: there are no generated loops."""
         return []
 
-    def before(self, keyed: Keyed) -> AbstractContextManager[None]:
+    def hide_delta(self, keyed: Keyed) -> AbstractContextManager[None]:
         """Hide the delta `keyed`, already applied to the input, inside the context."""
-        return self._partners.before(keyed)
+        return self._partners.hide_delta(keyed)
 
 
 class NegatedRule(_RuleOfPartners):
@@ -242,8 +242,8 @@ class NegatedRule(_RuleOfPartners):
 
     def from_left(self, delta: Pairs) -> Pairs:
         """Return the derivations of changed recursive rows that no input row matches."""
-        keyed = self.left.keyed(delta)
-        partners = self._partners.of(())
+        keyed = self.left.add_keys(delta)
+        partners = self._partners.find_partners_before(())
         since = self.left.relation.since
         out: list[Pair] = []
         for key, (row, weight) in keyed:
@@ -251,11 +251,14 @@ class NegatedRule(_RuleOfPartners):
                 out.append((row, since(row) if weight > 0 else -since(row)))
         return self._chain(out)
 
-    def given(self, keyed: Keyed) -> Pairs:
+    def derive_from_input(self, keyed: Keyed) -> Pairs:
         """Return the rows that lose their last partner, or get a first one."""
-        before, now = self._partners.of(keyed), self._partners.of(())
+        before, now = (
+            self._partners.find_partners_before(keyed),
+            self._partners.find_partners_before(()),
+        )
         out: list[Pair] = []
-        for row, key in self._partners.asked(keyed):
+        for row, key in self._partners.find_candidates(keyed):
             was, is_matched = bool(before(key, row)), bool(now(key, row))
             if was != is_matched:
                 since = self.left.relation.since(row)
@@ -288,19 +291,22 @@ class GroupedRule(_RuleOfPartners):
 
     def from_left(self, delta: Pairs) -> Pairs:
         """Return the derivations of changed recursive rows, each with its aggregate."""
-        keyed = self.left.keyed(delta)
-        partners, since = self._partners.of(()), self.left.relation.since
+        keyed = self.left.add_keys(delta)
+        partners, since = self._partners.find_partners_before(()), self.left.relation.since
         out: list[Pair] = []
         for key, (row, weight) in keyed:
             round_ = since(row) if weight > 0 else -since(row)
             out += [(made, round_) for made in self._group(row, partners(key, row))]
         return self._chain(out)
 
-    def given(self, keyed: Keyed) -> Pairs:
+    def derive_from_input(self, keyed: Keyed) -> Pairs:
         """Return the rows whose aggregates change."""
-        before, now = self._partners.of(keyed), self._partners.of(())
+        before, now = (
+            self._partners.find_partners_before(keyed),
+            self._partners.find_partners_before(()),
+        )
         out: list[Pair] = []
-        for row, key in self._partners.asked(keyed):
+        for row, key in self._partners.find_candidates(keyed):
             was = self._group(row, before(key, row))
             is_ = self._group(row, now(key, row))
             if was != is_:

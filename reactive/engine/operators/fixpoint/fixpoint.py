@@ -107,16 +107,16 @@ class Fixpoint:
             self._build(self._stored)
         self._is_measured = self._circuit.begins_anew
         try:
-            return self._followed(inputs)
+            return self._follow(inputs)
         except TooManyLost:
             self._is_measured = False
-            changes = self._evaluated()
+            changes = self._recompute()
         if changes is None:
             self.undo()
-            return self._followed(inputs)
+            return self._follow(inputs)
         return changes
 
-    def _evaluated(self) -> Sequence[Sequence[Pair]] | None:
+    def _recompute(self) -> Sequence[Sequence[Pair]] | None:
         """Recompute the recursion; return None if that raises."""
         circuit = self._circuit
         try:
@@ -124,7 +124,7 @@ class Fixpoint:
             self._before = StateBefore(circuit)
             for rule, port in circuit.fed:
                 if isinstance(rule, BaseRule):
-                    circuit.relations[rule.head].take(rule.given(given[port]))
+                    circuit.relations[rule.head].take(rule.derive_from_input(given[port]))
             self._settle()
             self._notify_recursive_indexes()
         except Exception as error:  # recomputing may need more rounds than following a change
@@ -134,7 +134,7 @@ class Fixpoint:
         deltas = [self._before.changes(index) for index in range(len(circuit.names))]
         return deltas if any(deltas) else ()
 
-    def _followed(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
+    def _follow(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
         """Follow changes of the inputs. If measured, raise `TooManyLost` once it does not pay."""
         try:
             if max(map(len, inputs), default=0) >= MANY:
@@ -150,7 +150,7 @@ class Fixpoint:
             self.undo()
             self._is_measured = False
             self._carefully(inputs)
-        return self._finished()
+        return self._finish()
 
     def _is_negated(self, inputs: Sequence[Sequence[Any]]) -> bool:
         """Return True if a changed input is negated: its inserts remove rows, and its deletes add
@@ -174,10 +174,12 @@ class Fixpoint:
         others = [(rule, port) for rule, port in circuit.fed if not isinstance(rule, Negating)]
         with ExitStack() as hidden:
             for port, index in circuit.indexes.items():
-                hidden.enter_context(index.without(came[port]))
-            self._take_with(gone, others, [rule.before(gone[port]) for rule, port in negated])
+                hidden.enter_context(index.hide_delta(came[port]))
+            self._take_with(gone, others, [rule.hide_delta(gone[port]) for rule, port in negated])
             back = [[*gone[port], *_negate_keyed(came[port])] for _, port in negated]
-            seeing = [rule.before(keyed) for (rule, _), keyed in zip(negated, back, strict=True)]
+            seeing = [
+                rule.hide_delta(keyed) for (rule, _), keyed in zip(negated, back, strict=True)
+            ]
             self._take_with(came, negated, seeing)
         self._take(came, others)
         self._take(gone, negated)
@@ -268,9 +270,9 @@ class Fixpoint:
 
     def rows(self, relation: int) -> Sequence[Pair]:
         """Return all rows of a relation."""
-        return UniformDelta(list(self.shown(relation)), 1)
+        return UniformDelta(list(self.rows_of_relation(relation)), 1)
 
-    def shown(self, relation: int) -> Mapping[Row, object]:
+    def rows_of_relation(self, relation: int) -> Mapping[Row, object]:
         """Return the rows of a relation, not a copy."""
         return self._circuit.relations[relation].shown
 
@@ -315,7 +317,7 @@ class Fixpoint:
 
     def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
         """Apply the derivations of changed inputs. Raises `TooManyLost` if too many are removed."""
-        out = [(w.head, w.given(inputs[port])) for w, port in fed if inputs[port]]
+        out = [(w.head, w.derive_from_input(inputs[port])) for w, port in fed if inputs[port]]
         gone = sum([weight < 0 for _, derivations in out for _, weight in derivations])
         if gone:
             self._ask(gone)
@@ -327,7 +329,7 @@ class Fixpoint:
             else:
                 relation.take(derivations)
 
-    def _finished(self) -> Sequence[Sequence[Pair]]:
+    def _finish(self) -> Sequence[Sequence[Pair]]:
         """Return the net changes; apply them to recursive indexes that do not follow the rounds."""
         moved = self._notify_recursive_indexes()
         named = range(len(self._circuit.names))
@@ -337,7 +339,7 @@ class Fixpoint:
     def _notify_recursive_indexes(self) -> list[Sequence[Pair]]:
         """Apply net changes to recursive indexes that do not follow; return them by relation."""
         circuit = self._circuit
-        moved = [relation.moved() for relation in circuit.relations]
+        moved = [relation.moved_rows() for relation in circuit.relations]
         for recursive_index in circuit.recursive_indexes:
             if not recursive_index.follows:
                 delta = moved[circuit.relations.index(recursive_index.relation)]
@@ -424,7 +426,7 @@ class FixpointRelation:
     @property
     def shown(self) -> Mapping[Row, object]:
         """The current rows, not a copy."""
-        return self._fixpoint.shown(self._relation)
+        return self._fixpoint.rows_of_relation(self._relation)
 
 
 RATIO = 3
@@ -453,7 +455,7 @@ def estimate_removed(circuit: Circuit, inputs: Sequence[Sequence[Any]]) -> int:
     """Estimate how many derivations a large change of the inputs removes directly."""
     return sum(
         [
-            estimate_removals(rule.given, _deleted_pairs(inputs[port]))
+            estimate_removals(rule.derive_from_input, _deleted_pairs(inputs[port]))
             for rule, port in circuit.fed
             if not isinstance(rule, Negating)
         ]
@@ -514,7 +516,7 @@ class StateBefore:
     def changes(self, place: int) -> Sequence[Pair]:
         """Return the difference between the rows of a relation now and before the commit."""
         relation, before = self._relations[place]
-        return compare_rows(relation.shown, before.shown, before.net(before.moved()))
+        return compare_rows(relation.shown, before.shown, before.net(before.moved_rows()))
 
 
 def compare_rows(

@@ -116,7 +116,7 @@ class BinaryLoops:
             reraise_asynchronous(error)
             return None
 
-    def given(self, keyed: Sequence[KeyedPair]) -> Pairs | None:
+    def derive_from_input(self, keyed: Sequence[KeyedPair]) -> Pairs | None:
         """Return the derivations from changed input rows of the other side; None as in `run`."""
         mine, other = self._mine, self._other
         assert isinstance(other, IndexBy)
@@ -164,7 +164,7 @@ class Partners:
         self.touched = 0
 
     @contextmanager
-    def before(self, keyed: Keyed) -> Iterator[None]:
+    def hide_delta(self, keyed: Keyed) -> Iterator[None]:
         """Hide the delta `keyed`, already applied to the input, inside the context."""
         self._unseen = keyed
         try:
@@ -172,7 +172,7 @@ class Partners:
         finally:
             self._unseen = ()
 
-    def asked(self, keyed: Keyed) -> Sequence[tuple[Row, Any]]:
+    def find_candidates(self, keyed: Keyed) -> Sequence[tuple[Row, Any]]:
         """Return the relation rows that changed input rows may match, with their keys."""
         found: dict[Row, Any] = {}
         index = self.left.index_by
@@ -183,7 +183,7 @@ class Partners:
         self.touched += len(found)
         return [*found.items()]
 
-    def of(self, since: Keyed) -> Of:
+    def find_partners_before(self, since: Keyed) -> Of:
         """Return the function that finds the partners of a row, as they were before `since`."""
         others: Any = self.right.index
         fits = self._fits
@@ -237,9 +237,9 @@ class RecursiveIndex:
         """True if it is updated in each round."""
         self._taken: list[Sequence[KeyedPair]] = []
 
-    def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
+    def add_keys(self, delta: Pairs) -> Sequence[KeyedPair]:
         """Return rows that enter or leave with their keys, without storing them."""
-        return self.index_by.keyed(_with_unit_weights(delta))
+        return self.index_by.add_keys(_with_unit_weights(delta))
 
     def change(self, delta: Pairs) -> None:
         """Apply rows that enter or leave; the weights in the index are 1."""

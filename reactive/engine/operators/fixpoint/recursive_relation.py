@@ -139,7 +139,7 @@ class RecursiveRelation(Derivations):
         """Return the net change of the shown rows; `moved` are the rows that entered or left."""
         return moved
 
-    def moved(self) -> Sequence[Pair]:
+    def moved_rows(self) -> Sequence[Pair]:
         """Return the rows that entered and left in this commit."""
         entered = self._entered
         came = entered[0] if len(entered) == 1 else [row for rows in entered for row in rows]

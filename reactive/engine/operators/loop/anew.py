@@ -60,7 +60,7 @@ class Rounds(Protocol):
     def forget(self) -> None:
         """Release the values that were derived from the unchanged relations."""
 
-    def looked(self) -> int:
+    def count_touched(self) -> int:
         """Return the number of rows that the rounds have touched since the last call."""
 
 
@@ -86,7 +86,7 @@ class RowTolerance:
                 moved = moved or old is known or row != old
         return rows, moved
 
-    def shown(self, before: Iterable[Row], made: list[Row]) -> list[Row]:
+    def keep_near_rows(self, before: Iterable[Row], made: list[Row]) -> list[Row]:
         """Return `made`, with old rows for rows near them; each key may have one row.
 
         Raises
@@ -122,7 +122,9 @@ class Loop:
                 return before
         raise self._endless(before, rows)
 
-    def shown(self, before: Sequence[dict[Row, int]], made: list[list[Row]]) -> list[list[Row]]:
+    def keep_near_rows(
+        self, before: Sequence[dict[Row, int]], made: list[list[Row]]
+    ) -> list[list[Row]]:
         """Return the rows to show after a fixed number of rounds: near rows stay as they were.
 
         Return `made` if the number is not fixed, or no relation has a tolerance.
@@ -130,7 +132,7 @@ class Loop:
         if self.times is None or not any(self.near):
             return made
         return [
-            now if near is None else near.shown(was, now)
+            now if near is None else near.keep_near_rows(was, now)
             for near, was, now in zip(self.near, before, made, strict=True)
         ]
 
@@ -211,7 +213,7 @@ class LoopRecomputation:
     def evaluate(self) -> Sequence[Sequence[Pair]]:
         """Evaluate the loop; return the changes of its relations, or () if there are none."""
         with pause_collector():
-            found = self._loop.shown(self._rows, self._evaluated(self._starts()))
+            found = self._loop.keep_near_rows(self._rows, self._run_rounds(self._starts()))
             made = [dict(Counter(rows)) for rows in found]
         before, self._rows = self._rows, made
         self._before = before
@@ -268,12 +270,12 @@ class LoopRecomputation:
         held = [*self.given, *self._rows]
         return sum(map(len, held)), sum(map(sys.getsizeof, held))
 
-    def settled(self, rows: list[list[Row]]) -> list[list[Row]]:
+    def settle(self, rows: list[list[Row]]) -> list[list[Row]]:
         """Return the result of the loop from `rows`, without storing it for comparison."""
         with pause_collector():
-            return self._evaluated(rows)
+            return self._run_rounds(rows)
 
-    def _evaluated(self, rows: list[list[Row]]) -> list[list[Row]]:
+    def _run_rounds(self, rows: list[list[Row]]) -> list[list[Row]]:
         """Run the rounds from `rows`: quick or, if that raises, careful ones.
 
         A `FixpointError` of quick rounds is raised: careful ones would not end, either.
@@ -285,7 +287,7 @@ class LoopRecomputation:
             try:
                 self._begin(self._quick, starts)
                 found = self._loop.run(self._quick, rows)
-                self.whole = self._quick.looked()
+                self.whole = self._quick.count_touched()
                 return found
             except FixpointError:
                 raise
@@ -293,7 +295,7 @@ class LoopRecomputation:
                 reraise_asynchronous(error)
         self._begin(self._careful, starts)
         found = self._loop.run(self._careful, rows)
-        self.whole = self._careful.looked()
+        self.whole = self._careful.count_touched()
         return found
 
     def _starts(self) -> list[list[Row]]:
@@ -413,7 +415,7 @@ class AdaptiveLoop:
         anew = self._anew
         nets = anew.take(deltas)
         if self._body is not None:
-            found = self._followed(self._body, nets)
+            found = self._step_body(self._body, nets)
             if found is not None:
                 return anew.accept(found)
             self._body = None
@@ -463,7 +465,7 @@ class AdaptiveLoop:
         more, sizes = (0, 0) if self._body is None else self._body.footprint()
         return rows + more, size + sizes
 
-    def _followed(self, body: LoopBody, nets: Sequence[Pairs]) -> list[Pairs] | None:
+    def _step_body(self, body: LoopBody, nets: Sequence[Pairs]) -> list[Pairs] | None:
         """Step the operators; return None if they would touch too many rows."""
         before = body.touched
         found = body.step(nets, affordable(self._anew.whole, RATIO))

@@ -204,14 +204,14 @@ class LoopContinuation:
             if not self._are_few(feeds):
                 break
             body.commit()
-            outs = self._stepped(body, [*feeds, *[()] * len(inputs)])
+            outs = self._step_round(body, [*feeds, *[()] * len(inputs)])
         self._waits, self._patience = self._patience, min(2 * self._patience, LONGEST)
         return False
 
     def _begun(self, inputs: Sequence[Pairs]) -> list[Pairs] | None:
         """Return the output of the first round; None if operators give up or cannot be built."""
         if self._body is not None:
-            return self._stepped(self._body, [*self._injected, *inputs])
+            return self._step_round(self._body, [*self._injected, *inputs])
         of_rounds: list[Contents] = [
             lambda t=t, more=more: consolidate([*t.contents(), *more])  # type: ignore[misc]
             for t, more in zip(self._shown, self._injected, strict=True)
@@ -225,7 +225,7 @@ class LoopContinuation:
         found = zip(self._body.contents(), self._shown, strict=True)
         return [consolidate([*rows, *_negate_pairs(t.there())]) for rows, t in found]
 
-    def _stepped(self, body: OneRound, feeds: Sequence[Pairs]) -> list[Pairs] | None:
+    def _step_round(self, body: OneRound, feeds: Sequence[Pairs]) -> list[Pairs] | None:
         """Step the operators once; records `feeds` for `undo`."""
         before = body.touched
         outs = body.step(feeds)
@@ -252,7 +252,7 @@ class LoopContinuation:
             [row for row, _ in consolidate([*rows, *more])]
             for rows, more in zip(before, self._injected, strict=True)
         ]
-        settled = self._anew.settled(begin)
+        settled = self._anew.settle(begin)
         self.touched += self._anew.whole
         for tolerate, rows, was, pairs in zip(self._shown, settled, before, moved, strict=True):
             tolerate.reset(rows)

@@ -167,7 +167,7 @@ class Columns:
         some = self.rows[:: max(1, len(self.rows) // number)]
         return Columns(self.numpy, some, self._fields)
 
-    def passed(self, tests: Sequence[Expr]) -> Any:
+    def make_mask(self, tests: Sequence[Expr]) -> Any:
         """Return a mask of the rows that pass all tests; None if there are no tests."""
         found = None
         for test in tests:
@@ -189,15 +189,15 @@ class Columns:
         """Return the values of an expression."""
         found = self._known.get(expr)
         if found is None:
-            found = self._known[expr] = self._computed(expr)
+            found = self._known[expr] = self._compute(expr)
         return found
 
-    def held(self, expr: Expr, places: Sequence[int]) -> list[Any] | None:
+    def objects_of_field(self, expr: Expr, places: Sequence[int]) -> list[Any] | None:
         """Return the objects of a field in the rows at `places`; None if `expr` is not a field."""
         field = _field_of(expr)
         return None if field is None else [field[1](self.rows[place]) for place in places]
 
-    def _computed(self, expr: Expr) -> ValueColumn:
+    def _compute(self, expr: Expr) -> ValueColumn:
         """Compute the column of an expression; raises `NotTaken` if that is not possible."""
         field = _field_of(expr)
         if field is not None:
@@ -294,31 +294,31 @@ class ColumnSums:
     keys: tuple[Expr, ...]
     values: tuple[Expr, ...]
 
-    def of(self, delta: UniformDelta) -> Changed | None:
+    def sum_delta(self, delta: UniformDelta) -> Changed | None:
         """Return the sums of a delta by key; None if the loop must compute them."""
         numpy = _numpy(len(delta))
         if numpy is None or delta.weight != 1:
             return None
         try:
-            columns = self._passed(Columns(numpy, delta.rows, delta.fields or {}))
-            return {} if not columns.rows else self._summed(columns)
+            columns = self._filter_rows(Columns(numpy, delta.rows, delta.fields or {}))
+            return {} if not columns.rows else self._sum_columns(columns)
         except Exception as error:  # if it is an error, the loop raises it
             reraise_asynchronous(error)
             return None
 
-    def _passed(self, columns: Columns) -> Columns:
+    def _filter_rows(self, columns: Columns) -> Columns:
         """Return the rows that pass the tests; raise `NotTaken` if they are too few."""
         sample = columns.sample(SAMPLED)
         for expr in (*self.touched, *self.keys, *self.values):
             sample.value(expr)
-        some = sample.passed(self.tests)
+        some = sample.make_mask(self.tests)
         if some is None:
             return columns
         if 4 * int(some.sum()) < len(sample.rows):
             raise NotTaken
-        return columns.among(columns.passed(self.tests))
+        return columns.among(columns.make_mask(self.tests))
 
-    def _summed(self, columns: Columns) -> Changed:
+    def _sum_columns(self, columns: Columns) -> Changed:
         """Return the count and the sums of each key; raises `NotTaken` for too many keys."""
         numpy = columns.numpy
         codes, keys_of = _codes(columns, self.keys)
@@ -408,7 +408,9 @@ def _codes(columns: Columns, keys: Sequence[Expr]) -> tuple[Any, Callable[[Any, 
         raise NotTaken
 
     def keys_of(_: Any, first: Any) -> list[Any]:
-        held = columns.held(keys[0], first.tolist())  # groups share the key objects of rows
+        held = columns.objects_of_field(
+            keys[0], first.tolist()
+        )  # groups share the key objects of rows
         return key.values[first].tolist() if held is None else held
 
     least, most = int(key.values.min()), int(key.values.max())

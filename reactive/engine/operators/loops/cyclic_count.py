@@ -148,7 +148,7 @@ class Edges:
     row: Expr | None = None
     """The row itself, if it is stored."""
 
-    def seen(self) -> Hashable:
+    def make_signature(self) -> Hashable:
         """Return a value that is equal for inputs with equal rows that raise for the same rows.
 
         Evaluations may be reordered, but not across a test.
@@ -194,7 +194,7 @@ def cycle(
         ends = tuple(pipeline.take(expr) for expr in variables[place])
         row = pipeline.value() if holds_rows else None
         found = Edges(bases[place], pipeline, ends, called[place], row)
-        seen = found.seen()
+        seen = found.make_signature()
         if seen not in known:
             known[seen] = len(edges)
             edges.append(found)

@@ -112,10 +112,10 @@ class Sides:
         if not self.is_filled:
             self.is_filled = True
             return left, (), self.find_right, None
-        before = self._before(left, right) if left and right else self.find_left
+        before = self._find_before(left, right) if left and right else self.find_left
         return left, right, self.find_right, before
 
-    def _before(self, left: Sequence[Any], right: Sequence[Any]) -> Callable[..., Any]:
+    def _find_before(self, left: Sequence[Any], right: Sequence[Any]) -> Callable[..., Any]:
         """Return the look-up in the left side as before the commit, by join key.
 
         `left` and `right` are the deltas of the commit. The look-up in sums knows only the
@@ -123,10 +123,10 @@ class Sides:
         """
         if isinstance(self.left, SumsBy):
             is_by_group = isinstance(self.right, SumsBy) and self.right.by_group
-            return self.left.before(
+            return self.left.find_before(
                 left, [key for (key, _), _ in right] if is_by_group else delta_keys(right)
             )
-        found: Callable[..., Any] = self.left.index.before(left)
+        found: Callable[..., Any] = self.left.index.find_before(left)
         return found
 
 
@@ -301,13 +301,13 @@ Loop = Callable[..., Any]
 class GroupingOfOneSum(GroupingOfOne, GroupingOfSums):
     """A `GroupingOfOne` whose values are terms."""
 
-    def _changed(
+    def _write_change(
         self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
     ) -> str:
         """Write the new state of an accumulator for a term; return its variable."""
         often = self._sums.get(value or "")
         if often is None or isinstance(accumulator, CountAccumulator):
-            return super()._changed(emitter, place, accumulator, value, weight)
+            return super()._write_change(emitter, place, accumulator, value, weight)
         old, new = f"group[{place}]", f"state_{place}"
         if isinstance(accumulator, AvgAccumulator):
             emitter.line(f"total, count = {old}")
@@ -420,7 +420,7 @@ def group_columns(
     def step(
         delta: UniformDelta, groups: dict[Any, Any], before: dict[Any, Any]
     ) -> Sequence[Pair] | None:
-        changed = sums.of(delta)
+        changed = sums.sum_delta(delta)
         if changed is None:
             return None
         if not loops:  # few views ever need it

@@ -188,7 +188,7 @@ class SumColumns:
         if len(values) > len(self._values):
             return None
         sums = column_sums(self._pipeline, self._key, values)
-        return None if sums is None else sums.of
+        return None if sums is None else sums.sum_delta
 
     def write(self, emitter: Emitter, weight: str) -> None:
         """Write the lines that add a row or pair to the sums of its key."""
@@ -338,9 +338,9 @@ class GroupColumn:
             case AvgAccumulator():
                 return list(zip(self._sums(), map(len, groups), strict=True))
             case MinAccumulator() | MaxAccumulator() if self._are_ordered():
-                return [OrderedValues.of(values, in_order=True) for values in groups]
+                return [OrderedValues.from_values(values, in_order=True) for values in groups]
             case CountDistinctAccumulator() if self._kinds <= EXACT:
-                return [OrderedValues.of(values, in_order=False) for values in groups]
+                return [OrderedValues.from_values(values, in_order=False) for values in groups]
         raise Slow
 
     def _are_ordered(self) -> bool:

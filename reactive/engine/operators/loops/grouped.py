@@ -114,7 +114,7 @@ class Grouping:
             "    out = []",
             "    for key, old in before.items():",
             "        group = groups[key]",
-            f"        new = {self._shown(states, 'key', 'group[0]')}",
+            f"        new = {self._write_row(states, 'key', 'group[0]')}",
             "        if old is not None: old = old[-1]",
             "        if old == new:",
             "            group[-1] = old",
@@ -142,7 +142,7 @@ class Grouping:
         """True if the result is a bare value, not a row."""
         return self.key is None and len(self.accumulators) == 1 and self.row is None
 
-    def _shown(self, states: Sequence[str], key: str, size: str) -> str:
+    def _write_row(self, states: Sequence[str], key: str, size: str) -> str:
         """Return the expression of the row of a group, from the states of its accumulators."""
         accumulators = [accumulator for accumulator, _ in self.accumulators]
         shown = [key] * self.is_keyed
@@ -343,9 +343,9 @@ class GroupLoopRunner:
                 out = self._at_once(delta, self._groups, before)
             return loop(self._groups, before, delta) if out is None else out
         except Exception as error:
-            return self.recovered(error, delta)
+            return self.recover(error, delta)
 
-    def recovered(self, error: Exception, delta: Sequence[Pair]) -> Sequence[Pair]:
+    def recover(self, error: Exception, delta: Sequence[Pair]) -> Sequence[Pair]:
         """Run the plain operators on a delta whose loop has raised."""
         reraise_asynchronous(error)
         return self._do_plainly(delta)
@@ -523,11 +523,11 @@ class GroupingOfOne(Grouping):
                 emitter.line(f"if {value} is None: state_{place} = group[{place}]")
                 emitter.line("else:")
             emitter.indent += accumulator.skip_none
-            states.append(self._changed(emitter, place, accumulator, value, weight))
+            states.append(self._write_change(emitter, place, accumulator, value, weight))
             emitter.indent -= accumulator.skip_none
         emitter.line(f"size = group[0] + {weight}")
         emitter.line("old = group[-1]")
-        emitter.line(f"new = {self._shown(states, key, 'size')}")
+        emitter.line(f"new = {self._write_row(states, key, 'size')}")
         emitter.line("if old == new: new = old")
         self._replace(emitter, key, f"[size, {', '.join(states)}, new]")
         row = "{0}[0]" if self.is_bare else "{0}"
@@ -538,7 +538,7 @@ class GroupingOfOne(Grouping):
             emitter.line(f"if new is None: return [({old}, -1)]")
         emitter.line(f"return [({old}, -1), ({new}, 1)]")
 
-    def _changed(
+    def _write_change(
         self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
     ) -> str:
         """Write the new state of an accumulator; return its variable."""

@@ -91,9 +91,9 @@ class JoinIndexes:
             return ()  # deletions and insertions cannot be told apart
         gone = [keyed for keyed in left if keyed[1][1] < 0]
         come = [keyed for keyed in left if keyed[1][1] > 0]
-        kept = self.left.index.before(come)
+        kept = self.left.index.find_before(come)
         return (
-            (gone, (), self.right.index.before(right), kept),
+            (gone, (), self.right.index.find_before(right), kept),
             (come, right, self.right.index.find, kept),
         )
 
@@ -166,7 +166,7 @@ class JoinIndexes:
         rows, held = self._table(), self.left.index.rows
         if type(rows) is not UniformDelta or len(rows) > 2 * held:
             return None
-        keyed = self.left.keyed(rows)
+        keyed = self.left.add_keys(rows)
         return keyed if type(keyed) is KeyedBatch and len(keyed) == held else None
 
     def _as_they_are_held(self) -> KeyedBatch | None:
@@ -234,7 +234,7 @@ class JoinLoops:
         """Return the delta of the join: as a batch, by loops, or by the plain operators."""
         self.touched += len(left) + len(right)
         batch = self._pairing.batch(left, right)
-        if batch is not None and (rows := self._batched(batch[0])) is not None:
+        if batch is not None and (rows := self._run_batch(batch[0])) is not None:
             return UniformDelta(rows, batch[1])
         out: list[Pair] | None = None
         try:
@@ -247,7 +247,7 @@ class JoinLoops:
             out = None
         return self._carefully(left, right) if out is None else out
 
-    def _batched(self, sides: Sides) -> list[Row] | None:
+    def _run_batch(self, sides: Sides) -> list[Row] | None:
         """Return the rows of a batch; None if they have several weights, or raise."""
         if self._batch is None:
             self._batch = self._made()
@@ -266,7 +266,7 @@ class JoinLoops:
         """Return all joined rows: as a batch, by loops, or by the plain operators."""
         sides = self._pairing.all_as_batch()
         touched = self.touched
-        rows = None if sides is None else self._batched(sides)
+        rows = None if sides is None else self._run_batch(sides)
         if rows is not None:
             self.touched = touched
             return UniformDelta(rows, 1)

@@ -97,7 +97,7 @@ class KeptRounds:
             for relation, arrangement in self._arranged.items():
                 made[relation] = _totals(arrangement, self._fields)
                 for form in self._forms[relation]:
-                    columns = self._made(form, made[relation])
+                    columns = self._compute_fields(form, made[relation])
                     if self._layout.is_now[form]:
                         self._fields[form] = columns
                     else:
@@ -106,11 +106,11 @@ class KeptRounds:
                 self._fields[form] = columns
         return {a.groups.slot: rows_from_columns(made[r]) for r, a in self._arranged.items()}
 
-    def looked(self) -> int:
+    def count_touched(self) -> int:
         """Return the number of pairs and groups that a round touches."""
         return sum(len(a.names) + sum(a.counts) for a in self._arranged.values())
 
-    def _made(self, form: int, columns: list[Column]) -> list[Column]:
+    def _compute_fields(self, form: int, columns: list[Column]) -> list[Column]:
         """Compute the fields of a form from the keys and totals of groups."""
         found = list(self._fields[form])
         for place, make in self._layout.of_totals[form].items():
@@ -127,7 +127,7 @@ def arrange_rounds(
     arranging = _Arranging(layout, slots, rows)
     arranged = {}
     for relation, groups in layout.groups.items():
-        found = arranging.of(relation, groups)
+        found = arranging.arrange(relation, groups)
         if found is None:
             return None
         arranged[relation] = found
@@ -148,7 +148,7 @@ class _Arranging:
         self.fields += [[[]] * len(readers) for readers in layout.readers[len(rows) :]]
         self._sizes = list(map(len, rows))
 
-    def of(self, relation: int, groups: GroupLayout) -> Arrangement | None:
+    def arrange(self, relation: int, groups: GroupLayout) -> Arrangement | None:
         """Return the arrangement of an aggregate; None if its keys may change in later rounds."""
         met = []
         for pairs in groups.pairs:
@@ -170,11 +170,13 @@ class _Arranging:
         self._sizes[relation] = size
         self._stay(relation, names)
         parts = [
-            self._arranged(pairs, outer, at, list(map(position.__getitem__, keys)), size)
+            self._sort_pairs(pairs, outer, at, list(map(position.__getitem__, keys)), size)
             for pairs, (outer, at, keys) in zip(groups.pairs, met, strict=True)
         ]
         own = list(map(given.__getitem__, names))
-        of_values = _values_by_aggregate(own, len(groups.valued)) if groups.given else []
+        of_values = (
+            _values_by_aggregate(own, len(groups.valued_accumulators)) if groups.given else []
+        )
         kinds = [set(map(type, chain.from_iterable(some))) for some in of_values]
         counts = list(map(len, own))
         for part in parts:
@@ -248,7 +250,7 @@ class _Arranging:
             return None
         return dict(zip(names, found, strict=True))
 
-    def _arranged(
+    def _sort_pairs(
         self, pairs: Pairs, outer: list[Row], at: list[int], of: list[int], size: int
     ) -> ArrangedPairs:
         """Return the pairs sorted by group; `of` are their groups."""
@@ -299,7 +301,7 @@ def class_of_values(expr: Expr, kinds: dict[Local, type]) -> type | None:
 
 def _totals(arrangement: Arrangement, forms: list[list[Column]]) -> list[Column]:
     """Return the keys of groups, and the results of their aggregates in a round."""
-    valued = iter(range(len(arrangement.groups.valued)))
+    valued = iter(range(len(arrangement.groups.valued_accumulators)))
     fields = [forms[part.pairs.form] for part in arrangement.parts]
     for part, columns in zip(arrangement.parts, fields, strict=True):
         for value in part.pairs.checked:

@@ -124,7 +124,7 @@ class GroupLayout:
     pairs: tuple[Pairs, ...]
 
     @property
-    def valued(self) -> list[Any]:
+    def valued_accumulators(self) -> list[Any]:
         """The accumulators that read values."""
         return [
             a.accumulator
@@ -162,7 +162,7 @@ class Fields:
         place = self._read.get(field)
         if place is None:
             place = self._read[field] = len(self._made)
-            self._made.append(self._inlined(self._pipeline.of(field)))
+            self._made.append(self._inlined(self._pipeline.rewrite(field)))
         return Local(f"found_{place}[pair]")
 
     @property
@@ -271,7 +271,7 @@ class Layout:
                 raise NoLayout
             reader = Reader(self._forms[form], 0, {})
             pipeline = RowPipeline(chain, 1, shapes(base))
-            return self._read(node, pipeline, reader, (form, None, None, None))
+            return self._read_pairs(node, pipeline, reader, (form, None, None, None))
         (left, of_left), (right, of_right) = self._slot_of(join.left), self._slot_of(join.right)
         count = bindings(join.left)
         if (of_left and of_right) or residual(join) is not None or (of_left and count != 1):
@@ -286,7 +286,7 @@ class Layout:
         stays, outer = (join.right, right) if of_left else (join.left, left)
         keys = make_key_lister(stays, sides(join)[of_left], 1 if of_left else count)
         told = (form, outer, keys, self._inner(form, sides(join)[of_right]))
-        return self._read(node, pipeline, reader, told)
+        return self._read_pairs(node, pipeline, reader, told)
 
     def _inner(self, form: int, side: Side) -> PairColumn:
         """Return the key of a side; raises `NoLayout` unless it reads constant fields alone."""
@@ -301,7 +301,7 @@ class Layout:
             raise NoLayout
         return _pair_column(key)
 
-    def _read(
+    def _read_pairs(
         self, node: plan.Aggregate, pipeline: RowPipeline, reader: Reader, told: Told
     ) -> Pairs:
         """Return the columns that each pair needs: constant ones, and those of a round.
@@ -324,8 +324,8 @@ class Layout:
             raise NoLayout
         sure = {part for expr in (key, *values) for part in surely(expr)}
         kept: list[Expr] = []
-        made = [_pair_column(reader.hoisted(value, kept)) for value in values]
-        checked = [_pair_column(reader.hoisted(t, kept)) for t in touched if t not in sure]
+        made = [_pair_column(reader.hoist_constants(value, kept)) for value in values]
+        checked = [_pair_column(reader.hoist_constants(t, kept)) for t in touched if t not in sure]
         stays = tuple(_pair_column(expr) for expr in kept)
         return Pairs(*told, _pair_column(key), stays, tuple(checked), tuple(made))
 
@@ -350,7 +350,7 @@ class Reader:
                 return self.fields.local(Parameter(0)) if is_ours else self._others[index]
         return _with_parts(expr, self.read)
 
-    def hoisted(self, expr: Expr, kept: list[Expr]) -> Expr:
+    def hoist_constants(self, expr: Expr, kept: list[Expr]) -> Expr:
         """Replace constant subexpressions by stored columns, which are appended to `kept`."""
         sure = set(surely(expr))
 

@@ -57,13 +57,13 @@ class OuterJoinRunner:
         plain = self._plain
         alone = plain.match(left, right)
         try:
-            out = self._looped(left, right, alone)
+            out = self._run_loops(left, right, alone)
             return self._chained(plain.rows(left, right, alone)) if out is None else out
         except BaseException:
             plain.undo()
             raise
 
-    def _looped(
+    def _run_loops(
         self,
         left: Sequence[KeyedPair],
         right: Sequence[KeyedPair],
@@ -126,7 +126,7 @@ class GroupedOuterJoin(GroupLoopRunner):
         alone = join.match(left, right)
         try:
             self._before = {} if self.new_before is None else self.new_before()
-            out = self._looped(left, right, alone)
+            out = self._run_loops(left, right, alone)
             if out is None:
                 self._restore()
                 self._was_plain = True
@@ -136,7 +136,7 @@ class GroupedOuterJoin(GroupLoopRunner):
             join.undo()
             raise
 
-    def _looped(
+    def _run_loops(
         self,
         left: Sequence[KeyedPair],
         right: Sequence[KeyedPair],

@@ -91,7 +91,7 @@ def _look_inside(
         return
     after = [*sink.exprs(), *(expr for move in moves for expr in move.exprs())]
     for bag in loop_expressions.inner_bags(pipeline, after, places):
-        nest.first(over, bag.keyed if keyed else bag, "inside")
+        nest.first(over, bag.substitute_keyed if keyed else bag, "inside")
 
 
 def keyed_loop(

@@ -111,7 +111,7 @@ class WholeRound:
         tries = range(self._first, self._first + TRIES) if self._may_try() else range(0)
         for done in range(times):
             if done in tries and has_layout(times - done):
-                kept = self._kept(found)
+                kept = self._make_kept_rounds(found)
                 if kept is not None:
                     self._first, self._waits, self._patience = done, 0, 1
                     return self._run(kept, times - done)
@@ -132,7 +132,7 @@ class WholeRound:
                 slots[place] = make(slots)
         return [slots[place] for place in self._tops]
 
-    def looked(self) -> int:
+    def count_touched(self) -> int:
         """Return the number of rows and pairs since the last call."""
         looked, self._looked = self._looked, 0
         return looked
@@ -167,7 +167,7 @@ class WholeRound:
         self._waits -= 1
         return self._waits < 0
 
-    def _kept(self, rows: Sequence[list[Row]]) -> KeptRounds | None:
+    def _make_kept_rounds(self, rows: Sequence[list[Row]]) -> KeptRounds | None:
         """Return the rounds over a layout that start with `rows`; None if there is none."""
         assert self.layout is not None
         try:
@@ -190,7 +190,7 @@ class WholeRound:
         """Run rounds over a layout; return the relations after the last."""
         slots = self._slots
         made = kept.run(times)
-        self._looked += times * kept.looked() // 2  # columns take half the time of rows
+        self._looked += times * kept.count_touched() // 2  # columns take half the time of rows
         for place in range(self.given, len(slots)):
             if self._varies[place]:
                 slots[place] = made.get(place)

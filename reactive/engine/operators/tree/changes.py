@@ -47,7 +47,7 @@ class LevelChanges:
         """Apply the changes to the levels that have an order."""
         for level in self._tree.levels:
             if level.sequences is not None and self._deltas[level.port]:
-                own = {label: rows.values() for label, rows in self.own(level).items()}
+                own = {label: rows.values() for label, rows in self.own_changes(level).items()}
                 self._before[level.number] = level.sequences.step(own)
 
     def trees(self, level: Level, label: Label) -> tuple[OrderTree, OrderTree]:
@@ -56,7 +56,7 @@ class LevelChanges:
         now = level.sequences.now(label)
         return self._before.get(level.number, {}).get(label, now), now
 
-    def own(self, level: Level) -> dict[Label, Touched]:
+    def own_changes(self, level: Level) -> dict[Label, Touched]:
         """Return the net changes of a level; rows around a change may be included with weight 0."""
         found = self._own.get(level.number)
         if found is None:
@@ -64,21 +64,23 @@ class LevelChanges:
             found = self._own[level.number] = _net_by_label(level, delta) if delta else {}
         return found
 
-    def touched(self, level: Level) -> dict[Label, Touched]:
+    def changed_rows(self, level: Level) -> dict[Label, Touched]:
         """Return the changed rows of a level, rows with a changed inner level included."""
         if not self._around_too:
             self._around_too = True
             for each in reversed(self._tree.levels):
                 if each.parent is not None:
-                    for label in self.own(each):
-                        _touch(each.parent, each.shown_in.pairs(label), self.own(each.parent))
-        return self.own(level)
+                    for label in self.own_changes(each):
+                        _touch(
+                            each.parent, each.shown_in.pairs(label), self.own_changes(each.parent)
+                        )
+        return self.own_changes(level)
 
     def reach(self) -> bool:
         """Return True if any row of the top level changed."""
         levels, deltas = self._tree.levels, self._deltas
         if any(len(delta) > 1 and _may_cancel(delta) for delta in deltas):
-            return bool(self.touched(levels[0]))
+            return bool(self.changed_rows(levels[0]))
         for level in levels:
             delta = deltas[level.port]
             if delta and (level.parent is None or _reaches(level, delta)):
@@ -87,16 +89,16 @@ class LevelChanges:
 
     def inside(self, level: Level, label: Label) -> tuple[Any, Any]:
         """Return the contents of a label before and after; one is derived from the other."""
-        rows = self.touched(level).get(label)
+        rows = self.changed_rows(level).get(label)
         if rows is None:
             bag = self._tree.bag(level, label)
             return bag, bag
         found = self._bags.get((level.number, label))
         if found is None:
-            found = self._bags[level.number, label] = self._compared(level, label, rows)
+            found = self._bags[level.number, label] = self._compare_contents(level, label, rows)
         return found
 
-    def _compared(self, level: Level, label: Label, rows: Touched) -> tuple[Any, Any]:
+    def _compare_contents(self, level: Level, label: Label, rows: Touched) -> tuple[Any, Any]:
         """Compute the contents of a label, before and after; the latter are cached if shown."""
         kept = level.bags.get(label)
         if level.sequences is None:
@@ -154,7 +156,7 @@ class LevelChanges:
         for row, weight in rows.values():
             now = level.weight(label, row)
             if not level.inside:
-                new = level.seen(row, self.now)
+                new = level.show_row(row, self.now)
                 yield new, new, now - weight, now
             else:
                 old, new = level.both(row, self.inside)
@@ -163,7 +165,7 @@ class LevelChanges:
     def pairs(self) -> list[Pair]:
         """Return the deleted and inserted rows of the top level."""
         top, found = self._tree.levels[0], []
-        for old, new, before, now in self.rows(top, None, self.touched(top).get(None, {})):
+        for old, new, before, now in self.rows(top, None, self.changed_rows(top).get(None, {})):
             if old is new or old == new:
                 found.append((new, now - before))
             else:
@@ -182,33 +184,33 @@ class LevelChanges:
             return
         gone: dict[Any, tuple[Row, int]] = {}
         stays, came = [], []
-        for row, weight in self.touched(level).get(label, {}).values():
+        for row, weight in self.changed_rows(level).get(label, {}).values():
             now = level.weight(label, row)
             if level.inside and now and now > weight:
                 stays.append((row, row))
             if weight > 0:
                 came.append((row, weight))
             elif weight:
-                gone[level.beginning(level.held(row))] = row, weight
+                gone[level.beginning(level.stored_form(row))] = row, weight
         for place, (row, weight) in enumerate(came if gone else ()):
-            old, count = gone.pop(level.beginning(level.held(row)), (None, 0))
+            old, count = gone.pop(level.beginning(level.stored_form(row)), (None, 0))
             if count:
                 stays.append((old, row))
                 came[place] = row, max(weight + count, 0)
                 if weight + count < 0:
-                    gone[level.beginning(level.held(row))] = old, weight + count
+                    gone[level.beginning(level.stored_form(row))] = old, weight + count
         for row, weight in gone.values():
-            yield Edit(None, level.seen(row, self.was), weight, path=path)
+            yield Edit(None, level.show_row(row, self.was), weight, path=path)
         for old, new in stays:
-            yield from self._inside(level, level.held(old), level.held(new), path)
+            yield from self._inside(level, level.stored_form(old), level.stored_form(new), path)
         for row, weight in came:
             if weight:
-                yield Edit(None, level.seen(row, self.now), weight, path=path)
+                yield Edit(None, level.show_row(row, self.now), weight, path=path)
 
     def _in_order(self, level: Level, label: Label, path: Path) -> Iterator[Edit]:
         """Yield the edits of rows in an order; each has a place."""
         parts = find_differing_parts(*self.trees(level, label))
-        touched = self.touched(level).get(label, {}) if level.inside else {}
+        touched = self.changed_rows(level).get(label, {}) if level.inside else {}
         stay = [row for row, weight in touched.values() if 0 <= weight < level.weight(label, row)]
 
         def inside(pairs: Iterable[tuple[Row, Row]]) -> Iterator[Edit]:
@@ -220,8 +222,8 @@ class LevelChanges:
             parts,
             level.beginning,
             path,
-            was=lambda row: level.shown(row, self.was),
-            now=lambda row: level.shown(row, self.now),
+            was=lambda row: level.show_stored(row, self.was),
+            now=lambda row: level.show_stored(row, self.now),
             inside=inside,
         )
 
@@ -229,10 +231,10 @@ class LevelChanges:
         """Yield the changes inside of a stored row: in its inner levels, then in its values."""
         for inner in level.inside:
             label = inner.under(new)
-            if label in self.touched(inner):
+            if label in self.changed_rows(inner):
                 yield from self._edits(inner, label, level.path(new, path, inner))
         if old is not new:
-            own = level.shown(old, self.was), level.shown(new, self.now)
+            own = level.show_stored(old, self.was), level.show_stored(new, self.now)
             labels = {inner.place for inner in level.inside}
             yield from inner_edits(level.naming, *own, path, labels)
 
@@ -303,7 +305,7 @@ def change_bags(tree: Tree, changes: LevelChanges, least: int) -> None:
     """
     for level in tree.levels:
         bags = level.bags
-        for label in changes.touched(level) if bags else ():
+        for label in changes.changed_rows(level) if bags else ():
             if label in bags:
                 if least and (level.is_at_hand or len(bags[label]) < least):
                     del bags[label]
@@ -311,7 +313,7 @@ def change_bags(tree: Tree, changes: LevelChanges, least: int) -> None:
                     changes.inside(level, label)
         for inner in level.inside:
             if inner.bags:
-                for rows in changes.own(level).values():
+                for rows in changes.own_changes(level).values():
                     for row, weight in rows.values():
                         label = inner.under(row) if weight < 0 else NO_MATCH
                         if label in inner.bags and not inner.shown_in.pairs(label):

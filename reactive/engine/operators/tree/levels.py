@@ -91,7 +91,7 @@ class Level:
         self.handle = handle
         self.port = port
         self.label = label
-        self.sequences = None if order is None else Sequences(order, self.held)
+        self.sequences = None if order is None else Sequences(order, self.stored_form)
         """The rows of each label, if the level has an order."""
         self.inside: list[Level] = []
         self.parent: Level | None = None
@@ -120,17 +120,17 @@ class Level:
         """True if the shown sequence of a label is stored and need not be computed."""
         return self.sequences is not None and not self.inside
 
-    def held(self, row: Row) -> Row:
+    def stored_form(self, row: Row) -> Row:
         """Return the object that a sequence stores: the shown form, or the row if there are inner
         levels.
         """
         return row if self.inside else canonical(row[0] if self.is_made else row)
 
-    def shown(self, held: Row, bag: Callable[[Level, Label], Any]) -> Row:
+    def show_stored(self, held: Row, bag: Callable[[Level, Label], Any]) -> Row:
         """Return the shown form of a row of a sequence."""
-        return self.seen(held, bag) if self.inside else held
+        return self.show_row(held, bag) if self.inside else held
 
-    def seen(self, row: Row, bag: Callable[[Level, Label], Any]) -> Row:
+    def show_row(self, row: Row, bag: Callable[[Level, Label], Any]) -> Row:
         """Return the shown form of a row; `bag` gives the contents of inner labels."""
         if not self.inside:
             return canonical(row[0] if self.is_made else row)
@@ -225,7 +225,7 @@ class Sequences:
         trees = self._trees
         before = {label: trees.get(label, NO_ROWS) for label in changes}
         try:
-            now = {label: self._changed(before[label], changes[label]) for label in changes}
+            now = {label: self._apply_changes(before[label], changes[label]) for label in changes}
         except Exception as error:
             add_none_note(error)
             raise
@@ -261,7 +261,7 @@ class Sequences:
             if not tree.size:
                 del self._trees[label]
 
-    def _changed(self, tree: Tree, pairs: Collection[Pair]) -> Tree:
+    def _apply_changes(self, tree: Tree, pairs: Collection[Pair]) -> Tree:
         """Return a tree after net changes; deletions are applied first."""
         order, held = self.order, self._held
         came = []
@@ -287,7 +287,9 @@ def sequence_of(level: Level, tree: Tree, inner: Inside) -> Any:
     """Return the shown sequence of the rows of a tree."""
     if level.inside:
         rows = [
-            level.seen(row, inner) for leaf in order_tree.iterate_leaves(tree) for row in leaf.rows
+            level.show_row(row, inner)
+            for leaf in order_tree.iterate_leaves(tree)
+            for row in leaf.rows
         ]
         tree = order_tree.build_tree(rows, rows)
     return sequence_from_tree(tree, None)
@@ -311,7 +313,7 @@ def sequence_after(
         return sequence_from_tree(new, _sum_after(known_sum(before), gone, came))
     tree, gone, came = rows_as_tree(before), [], []
     for start, went, _, come in reversed(parts):
-        shown = [level.seen(row, inner) for row in come]
+        shown = [level.show_row(row, inner) for row in come]
         for _ in went:
             gone.append(order_tree.get_row(tree, start))
             tree = order_tree.delete_at(tree, start)
@@ -319,7 +321,7 @@ def sequence_after(
             tree = order_tree.insert_at(tree, start, None, row)
         came += shown
     for place in touched:
-        row = level.seen(order_tree.get_row(new, place), inner)
+        row = level.show_row(order_tree.get_row(new, place), inner)
         gone.append(order_tree.get_row(tree, place))
         came.append(row)
         tree = order_tree.insert_at(order_tree.delete_at(tree, place), place, None, row)

@@ -142,7 +142,7 @@ class Tree:
         self._refresh()
         top = self.levels[0]
         for row, weight in self._top():
-            yield top.seen(row, self.made), weight
+            yield top.show_row(row, self.make_contents), weight
 
     def contents(self) -> list[Pair]:
         return list(self.pairs())
@@ -155,18 +155,20 @@ class Tree:
         if not isinstance(row, tuple) or len(row) != len(top.kind._fields):
             return 0
         found = self._row(top.naming.key(row))
-        return 0 if found is None or top.seen(found, self.bag) != row else top.weight(None, found)
+        return (
+            0 if found is None or top.show_row(found, self.bag) != row else top.weight(None, found)
+        )
 
     def find(self, key: Any) -> Row | None:
         """Return the row with a key, or None."""
         self._refresh()
         found = self._row(key)
-        return None if found is None else self.levels[0].seen(found, self.bag)
+        return None if found is None else self.levels[0].show_row(found, self.bag)
 
     def keys(self) -> list[Any]:
         """Return the keys of all rows."""
         self._refresh()
-        return list(self._found())
+        return list(self._find_rows_by_key())
 
     def footprint(self) -> tuple[int, int]:
         """Return the rows and bytes of ordered levels and caches; the indexes are not counted."""
@@ -189,10 +191,10 @@ class Tree:
             level.bags[label] = bag
         return bag
 
-    def made(self, level: Level, label: Label) -> Any:
+    def make_contents(self, level: Level, label: Label) -> Any:
         """Return the contents of a label while all rows are read; cache nothing."""
         kept = level.bags.get(label)
-        return self.made_of(level, label, self.made) if kept is None else kept
+        return self.made_of(level, label, self.make_contents) if kept is None else kept
 
     def made_of(self, level: Level, label: Label, inner: Callable[[Level, Label], Any]) -> Any:
         """Compute the contents of a label from the rows of its level."""
@@ -202,7 +204,7 @@ class Tree:
         if not pairs:
             return EMPTY
         if level.inside or level.is_made:
-            return bag_from_weights({level.seen(row, inner): weight for row, weight in pairs})
+            return bag_from_weights({level.show_row(row, inner): weight for row, weight in pairs})
         return bag_from_weights({canonical(row): weight for row, weight in pairs})
 
     def _top(self) -> Iterator[Pair]:
@@ -210,9 +212,9 @@ class Tree:
         return (pair for _, pair in self.levels[0].rows.items())
 
     def _row(self, key: Any) -> Row | None:
-        return self._found().get(key)
+        return self._find_rows_by_key().get(key)
 
-    def _found(self) -> dict[Any, Row]:
+    def _find_rows_by_key(self) -> dict[Any, Row]:
         """Return the top rows by key; the first call builds the dictionary."""
         if self._by_key is None:
             top = self.levels[0]
@@ -223,7 +225,7 @@ class Tree:
         """Update the top rows by key with the changes of a commit."""
         top, by_key = self.levels[0], self._by_key
         assert by_key is not None
-        pairs = [*changes.own(top).get(None, {}).values()]
+        pairs = [*changes.own_changes(top).get(None, {}).values()]
         for row, weight in pairs:
             if weight < 0 and not top.weight(None, row):
                 by_key.pop(top.naming.key(top.parts(row)), None)
@@ -256,7 +258,7 @@ class UnreadDelta(Sequence[Pair]):
 
     def touches(self, level: Level, label: Label) -> bool:
         """Return True if `now` can give the contents of a label, because this commit changed it."""
-        return self._changes is not None and label in self._changes.touched(level)
+        return self._changes is not None and label in self._changes.changed_rows(level)
 
     def now(self, level: Level, label: Label) -> Any:
         """Return the contents of a label after this commit."""

@@ -49,14 +49,14 @@ def test_rows_that_come_on_both_sides_make_no_pairs_with_weights(
 ) -> None:
     """Test also with several copies of the present rows."""
     batches: list[int] = []
-    batched = JoinLoops._batched
+    batched = JoinLoops._run_batch
 
     def counted(self: Any, sides: Any) -> Any:
         rows = batched(self, sides)
         batches.append(-1 if rows is None else len(rows))
         return rows
 
-    monkeypatch.setattr(JoinLoops, "_batched", counted)
+    monkeypatch.setattr(JoinLoops, "_run_batch", counted)
     with Database() as db:
         left, right = db.table(tuple, name="left"), db.table(tuple, name="right")
         view = left.join(right, on=lambda a, b: a[0] == b[0]).materialize()

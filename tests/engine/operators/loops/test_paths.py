@@ -410,7 +410,7 @@ def test_a_trie_is_what_was_added_and_can_be_looked_at_as_it_was(
         assert Counter(dict(pair for _, pair in trie.items())) == model
         assert trie.rows == len(model)
         assert set(trie.by_first) == set(_below(model))
-        was = trie.before(delta)
+        was = trie.find_before(delta)
         for first in range(3):
             had, now = before.get(first, {}), trie.by_first.get(1, {})
             found = was(first, NOTHING)
