@@ -13,22 +13,11 @@ from reactive.engine.runtime.needs import installing
 from reactive.errors import OffloadError, PlanError
 
 if TYPE_CHECKING:
-    from reactive.borders.durable import (
-        group as beginning,
-    )
-    from reactive.borders.durable import (
-        journal as history,
-    )
-    from reactive.borders.durable import (
-        opening,
-        read_only,
-    )
-    from reactive.borders.durable import (
-        opening as adopting,
-    )
-    from reactive.borders.durable import (
-        sqlite_file as backup,
-    )
+    from reactive.borders.durable import group as beginning
+    from reactive.borders.durable import journal as history
+    from reactive.borders.durable import opening, read_only
+    from reactive.borders.durable import opening as adopting
+    from reactive.borders.durable import sqlite_file as backup
     from reactive.borders.frames import loading
     from reactive.borders.objects import decorator as assigning
     from reactive.borders.objects import silent

@@ -30,15 +30,7 @@ from typing import Any
 
 from xxhash import xxh64_intdigest
 
-from spark_backend.codec.schema import (
-    LARGEST,
-    LEAST,
-    PLACES,
-    WIDEST,
-    Plain,
-    Record,
-    Typed,
-)
+from spark_backend.codec.schema import LARGEST, LEAST, PLACES, WIDEST, Plain, Record, Typed
 
 SEED = 42
 _HALF = 1 << 63

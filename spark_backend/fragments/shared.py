@@ -53,12 +53,7 @@ from spark_backend.fragments.roster import PLANS, Roster
 from spark_backend.state.one_job import TableSpec
 from spark_backend.state.tables import union_frames
 from spark_backend.state.whole import read_whole
-from spark_backend.steps.step import (
-    MOST_NARROW,
-    ODD_VALUE,
-    TOO_FEW,
-    Flush,
-)
+from spark_backend.steps.step import MOST_NARROW, ODD_VALUE, TOO_FEW, Flush
 from spark_backend.tables.chain import callable_error
 
 log = logging.getLogger("reactive")

@@ -71,19 +71,9 @@ from sqlalchemy.sql import visitors
 from optimizer.errors import PlanError
 from optimizer.expressions.members import MissingAttribute
 from optimizer.kinds.fields import class_maker
-from optimizer.kinds.kind import (
-    ANYTHING,
-    admits_none,
-    evaluated_apart,
-    name_of,
-    with_none,
-)
-from optimizer.kinds.kind import (
-    Kind as ValueKind,
-)
-from optimizer.kinds.kind import (
-    kind_of as value_kind_of,
-)
+from optimizer.kinds.kind import ANYTHING, admits_none, evaluated_apart, name_of, with_none
+from optimizer.kinds.kind import Kind as ValueKind
+from optimizer.kinds.kind import kind_of as value_kind_of
 from optimizer.kinds.texts import field_names
 
 CHUNK = 500

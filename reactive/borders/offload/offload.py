@@ -29,15 +29,8 @@ from reactive.engine.compiler import placement as offloaded_nodes
 from reactive.engine.compiler.leaves import reattach, refill
 from reactive.engine.dataflow.node import Node
 from reactive.engine.operators.plain import LINEAR
-from reactive.engine.remote import (
-    flush as flushing,
-)
-from reactive.engine.remote import (
-    fragments,
-    remote,
-    remote_operator,
-    remote_tree,
-)
+from reactive.engine.remote import flush as flushing
+from reactive.engine.remote import fragments, remote, remote_operator, remote_tree
 from reactive.engine.runtime.collector import pause_collector
 from reactive.errors import OffloadError
 

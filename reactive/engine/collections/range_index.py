@@ -61,9 +61,7 @@ from reactive.engine.collections.index import (
     bucket_pairs,
     itself,
 )
-from reactive.engine.collections.index import (
-    Key as IndexKey,
-)
+from reactive.engine.collections.index import Key as IndexKey
 from reactive.engine.collections.zset import Family, Pair, Row, consolidate, family_of
 
 

@@ -20,12 +20,7 @@ from typing import TYPE_CHECKING
 from optimizer import plan
 from optimizer.errors import ReactiveError
 from optimizer.plans.properties import tables
-from optimizer.rewriting.equality_checks import (
-    PolicyQuery,
-    policies_in,
-    policy_of,
-    with_checks,
-)
+from optimizer.rewriting.equality_checks import PolicyQuery, policies_in, policy_of, with_checks
 from reactive.engine.compiler.leaves import replan
 from reactive.engine.dataflow.error_notes import stepped_in
 from reactive.engine.runtime.interrupts import is_asynchronous

@@ -32,20 +32,12 @@ from reactive.engine.operators import join as sums_by
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops import cyclic_count as multiway_loop
-from reactive.engine.operators.loops import (
-    factored as alone,
-)
+from reactive.engine.operators.loops import factored as alone
 from reactive.engine.operators.loops import factored as factored_sums
-from reactive.engine.operators.loops import (
-    factored as group_columns,
-)
-from reactive.engine.operators.loops import (
-    first_load,
-)
+from reactive.engine.operators.loops import factored as group_columns
+from reactive.engine.operators.loops import first_load
 from reactive.engine.operators.loops import joined as joined_groups
-from reactive.engine.operators.loops import (
-    joined as keyed,
-)
+from reactive.engine.operators.loops import joined as keyed
 from reactive.engine.operators.loops import joined as linear_loop
 from reactive.engine.operators.loops import matched as matched_loop
 from reactive.engine.operators.loops.grouped import (

@@ -49,9 +49,7 @@ from optimizer.kinds.kind import (
     kind_of,
     with_none,
 )
-from optimizer.kinds.kind import (
-    name_of as kind_name,
-)
+from optimizer.kinds.kind import name_of as kind_name
 from optimizer.rewriting import columns
 from reactive.engine.codegen.functions import BoundValues, build, build_at_first_call
 from reactive.engine.collections.zset import Pair, Row, consolidate

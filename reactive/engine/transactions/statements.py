@@ -22,11 +22,7 @@ from reactive.engine.collections.zset import (
 from reactive.engine.runtime.interrupts import surely
 from reactive.engine.storage import plain_rows
 from reactive.engine.storage.row_check import KeyedStore
-from reactive.engine.storage.rows import (
-    check_copies,
-    label_of,
-    times_text,
-)
+from reactive.engine.storage.rows import check_copies, label_of, times_text
 from reactive.engine.storage.store import Absent, BagStore, Duplicate, RowStore
 from reactive.engine.transactions import one_row, row_gate
 from reactive.engine.transactions.row_gate import RowGate

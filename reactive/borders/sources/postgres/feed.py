@@ -34,9 +34,7 @@ from reactive.borders.sources.postgres.rows import (
     row_function,
     show_values,
 )
-from reactive.borders.sources.postgres.rows import (
-    Values as RowValues,
-)
+from reactive.borders.sources.postgres.rows import Values as RowValues
 from reactive.borders.sources.postgres.schema import (
     FULL,
     Connection,

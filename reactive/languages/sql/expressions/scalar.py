@@ -29,7 +29,6 @@ from reactive.languages.sql.postgres.grammar import PREFIX_PLUS
 from reactive.languages.sql.runtime import texts
 from reactive.languages.sql.sqlite import comparisons as of_sqlite
 from reactive.languages.sql.sqlite import functions as sqlite
-from reactive.languages.sql.sqlite.comparisons import without_collation
 from reactive.languages.sql.terms.errors import nearest, source_of
 from reactive.languages.sql.terms.types import TEXT, SqlType, length_of_sql, type_of_sql
 from reactive.languages.sql.terms.values import (
@@ -75,7 +74,7 @@ def value(node: Any, scope: Scope) -> TypedValue:
             return scope.parameter(node)
         case exp.Subquery() | exp.Select() | exp.SetOperation():
             value = scope.subquery(node)
-            return without_collation(value) if scope.dialect.name == "sqlite" else value
+            return of_sqlite.without_collation(value) if scope.dialect.name == "sqlite" else value
         case exp.Cast():
             return _cast(node, scope)
         case exp.Tuple():

@@ -2,7 +2,7 @@
 
 How a line of a table of functions becomes a value.
 
-exp.Left: define_function(texts.left, TEXT, TEXT, INT)      left(text, integer) gives a text
+exp.Left: make_function(texts.left, TEXT, TEXT, INT)      left(text, integer) gives a text
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _iterate_arguments(node: Any) -> Iterator[exp.Expr]:
                 yield asked[place] if parts is part else asked
 
 
-def define_function(
+def make_function(
     function: Callable[..., Any],
     result: SqlType,
     *parameters: SqlType,
@@ -343,30 +343,30 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Bracket: bracket,
     exp.Struct: struct_of,
     exp.StructExtract: _read_struct_field,
-    exp.ArraySize: define_function(len, INT, ANY),
+    exp.ArraySize: make_function(len, INT, ANY),
     exp.ArrayContains: _define_with_element(arrays.is_in, BOOL, knows_null=True),
-    exp.ArrayContainsAll: define_function(arrays.contains_all, BOOL, ANY, ANY),
+    exp.ArrayContainsAll: make_function(arrays.contains_all, BOOL, ANY, ANY),
     # Earlier releases of sqlglot turn `a <@ b` around, and have no class for it.
     **(
-        {exp.ArrayContainedBy: define_function(arrays.contained_by, BOOL, ANY, ANY)}
+        {exp.ArrayContainedBy: make_function(arrays.contained_by, BOOL, ANY, ANY)}
         if hasattr(exp, "ArrayContainedBy")
         else {}
     ),
-    exp.ArrayOverlaps: define_function(arrays.contains_any, BOOL, ANY, ANY),
+    exp.ArrayOverlaps: make_function(arrays.contains_any, BOOL, ANY, ANY),
     exp.ArrayConcat: _concatenate_arrays,
     exp.ArrayAppend: _define_extension(is_first=False),
     exp.ArrayPrepend: _define_extension(is_first=True),
-    exp.ArrayReverse: define_function(arrays.backwards, SAME, ANY),
+    exp.ArrayReverse: make_function(arrays.backwards, SAME, ANY),
     exp.ArrayPosition: _define_with_element(arrays.place_of, INT, knows_null=True),
-    "list_has_all": define_function(arrays.contains_all, BOOL, ANY, ANY),
-    "list_has_any": define_function(arrays.contains_any, BOOL, ANY, ANY),
+    "list_has_all": make_function(arrays.contains_all, BOOL, ANY, ANY),
+    "list_has_any": make_function(arrays.contains_any, BOOL, ANY, ANY),
     "list_first": _define_of_element(arrays.first),
     "list_last": _define_of_element(arrays.last),
     "list_any_value": _define_of_element(arrays.any_value),
-    "list_unique": define_function(arrays.different, INT, ANY),
+    "list_unique": make_function(arrays.different, INT, ANY),
     "list_indexof": _define_with_element(arrays.place_of, INT, knows_null=True),
     "array_indexof": _define_with_element(arrays.place_of, INT, knows_null=True),
-    exp.ArrayDistinct: define_function(arrays.distinct, SAME, ANY),
+    exp.ArrayDistinct: make_function(arrays.distinct, SAME, ANY),
     exp.ArraySort: _sort_list,
     exp.ArrayMin: _define_of_element(arrays.least),
     exp.ArrayMax: _define_of_element(arrays.greatest),
@@ -375,14 +375,14 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "row": struct_of,
     "list_position": _define_with_element(arrays.place_of, INT, knows_null=True),
     "array_position": _define_with_element(arrays.place_of, INT, knows_null=True),
-    "list_reverse": define_function(arrays.backwards, SAME, ANY),
-    "array_reverse": define_function(arrays.backwards, SAME, ANY),
-    "list_slice": define_function(arrays.slice_of, SAME, ANY, INT, INT),
-    "array_slice": define_function(arrays.slice_of, SAME, ANY, INT, INT),
+    "list_reverse": make_function(arrays.backwards, SAME, ANY),
+    "array_reverse": make_function(arrays.backwards, SAME, ANY),
+    "list_slice": make_function(arrays.slice_of, SAME, ANY, INT, INT),
+    "array_slice": make_function(arrays.slice_of, SAME, ANY, INT, INT),
     "list_extract": _element,
     "list_element": _element,
     "array_extract": _element,
     "list_sum": _define_of_element(arrays.total),
-    "list_avg": define_function(arrays.mean, FLOAT, ANY, nullable=True),
-    "cardinality": define_function(len, INT, ANY),
+    "list_avg": make_function(arrays.mean, FLOAT, ANY, nullable=True),
+    "cardinality": make_function(len, INT, ANY),
 }

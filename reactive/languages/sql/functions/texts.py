@@ -11,12 +11,7 @@ from sqlglot import exp
 from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, conjunction, constant
 from reactive.languages.sql.expressions.casts import align, apply, cast, equal_types
 from reactive.languages.sql.expressions.comparisons import comparison
-from reactive.languages.sql.functions.arrays import (
-    Maker,
-    arguments,
-    cast_arguments,
-    define_function,
-)
+from reactive.languages.sql.functions.arrays import Maker, arguments, cast_arguments, make_function
 from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import arrays, letters, moments, rows, texts
 from reactive.languages.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sql_name
@@ -99,7 +94,7 @@ def _hash(function: Any) -> Maker:
     def translate(node: Any, scope: Scope) -> TypedValue:
         value, *more = cast_arguments(node, scope)
         if value.type.kind != "bytes":
-            return define_function(function, TEXT, TEXT, *[INT] * len(more))(node, scope)
+            return make_function(function, TEXT, TEXT, *[INT] * len(more))(node, scope)
         return apply(function, TEXT, value, *more)
 
     return translate
@@ -169,7 +164,7 @@ def _trim_text(node: Any, scope: Scope) -> TypedValue:
 
 def _pad(node: Any, scope: Scope) -> TypedValue:
     function = texts.filled_left if node.args.get("is_left") else texts.filled_right
-    return define_function(function, TEXT, TEXT, INT, TEXT, optional=1)(node, scope)
+    return make_function(function, TEXT, TEXT, INT, TEXT, optional=1)(node, scope)
 
 
 def _length(node: Any, scope: Scope) -> TypedValue:
@@ -184,13 +179,13 @@ def _translate_substring(node: Any, scope: Scope) -> TypedValue:
     """Return SUBSTRING, or a slice of an array; in Postgres a text as start is a pattern."""
     value = scope.value(node.this)
     if value.type.kind == "array":
-        return define_function(arrays.slice_of, value.type, ANY, INT, INT)(node, scope)
+        return make_function(arrays.slice_of, value.type, ANY, INT, INT)(node, scope)
     if scope.dialect.name == "postgres":
         start = scope.value(node.args["start"])
         if start.type.kind == "text":
-            return define_function(texts.extracted_match, TEXT, TEXT, TEXT)(node, scope)
-        return define_function(texts.standard_part, TEXT, TEXT, INT, INT, optional=1)(node, scope)
-    return define_function(texts.part, TEXT, TEXT, INT, INT, optional=1)(node, scope)
+            return make_function(texts.extracted_match, TEXT, TEXT, TEXT)(node, scope)
+        return make_function(texts.standard_part, TEXT, TEXT, INT, INT, optional=1)(node, scope)
+    return make_function(texts.part, TEXT, TEXT, INT, INT, optional=1)(node, scope)
 
 
 def _replace_match(node: Any, scope: Scope) -> TypedValue:
@@ -219,8 +214,8 @@ def _contains(node: Any, scope: Scope) -> TypedValue:
     """Return the test that an array contains an element, or a text another text."""
     value = scope.value(arguments(node)[0])
     if value.type.kind == "array":
-        return define_function(arrays.contains, BOOL, ANY, ANY)(node, scope)
-    return define_function(texts.contains, BOOL, TEXT, TEXT)(node, scope)
+        return make_function(arrays.contains, BOOL, ANY, ANY)(node, scope)
+    return make_function(texts.contains, BOOL, TEXT, TEXT)(node, scope)
 
 
 def _translate_chr(node: Any, scope: Scope) -> TypedValue:
@@ -232,35 +227,35 @@ def _same_text(node: Any, scope: Scope) -> TypedValue:
 
 
 TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
-    exp.Upper: define_function(letters.upper, TEXT, TEXT),
-    exp.Lower: define_function(letters.lower, TEXT, TEXT),
+    exp.Upper: make_function(letters.upper, TEXT, TEXT),
+    exp.Lower: make_function(letters.lower, TEXT, TEXT),
     exp.Length: _length,
     exp.Substring: _translate_substring,
-    exp.Left: define_function(texts.left, TEXT, TEXT, INT),
-    exp.Right: define_function(texts.right, TEXT, TEXT, INT),
+    exp.Left: make_function(texts.left, TEXT, TEXT, INT),
+    exp.Right: make_function(texts.right, TEXT, TEXT, INT),
     exp.Trim: _trim_text,
     exp.Pad: _pad,
-    exp.Repeat: define_function(texts.repeated, TEXT, TEXT, INT),
-    exp.Reverse: define_function(letters.reversed_text, TEXT, TEXT),
-    exp.Replace: define_function(texts.replaced, TEXT, TEXT, TEXT, TEXT),
-    exp.Translate: define_function(texts.translated, TEXT, TEXT, TEXT, TEXT),
-    exp.SplitPart: define_function(texts.part_between, TEXT, TEXT, TEXT, INT),
+    exp.Repeat: make_function(texts.repeated, TEXT, TEXT, INT),
+    exp.Reverse: make_function(letters.reversed_text, TEXT, TEXT),
+    exp.Replace: make_function(texts.replaced, TEXT, TEXT, TEXT, TEXT),
+    exp.Translate: make_function(texts.translated, TEXT, TEXT, TEXT, TEXT),
+    exp.SplitPart: make_function(texts.part_between, TEXT, TEXT, TEXT, INT),
     exp.Split: _define_split(texts.parts_of),
     exp.StringToArray: _define_split(texts.parts_of),
     exp.Initcap: lambda node, scope: apply(
         texts.capitalized, TEXT, cast(scope.value(node.this), TEXT, scope)
     ),
-    exp.StartsWith: define_function(texts.starts_with, BOOL, TEXT, TEXT),
-    exp.EndsWith: define_function(texts.ends_with, BOOL, TEXT, TEXT),
+    exp.StartsWith: make_function(texts.starts_with, BOOL, TEXT, TEXT),
+    exp.EndsWith: make_function(texts.ends_with, BOOL, TEXT, TEXT),
     exp.Contains: _contains,
     exp.StrPosition: _place,
     exp.Concat: _concat,
     exp.ConcatWs: _join_by_separator,
-    exp.Ascii: define_function(texts.code_of, INT, TEXT),
-    exp.Unicode: define_function(texts.code_or_less, INT, TEXT),
+    exp.Ascii: make_function(texts.code_of, INT, TEXT),
+    exp.Unicode: make_function(texts.code_or_less, INT, TEXT),
     exp.Chr: _translate_chr,
-    exp.BitLength: define_function(texts.bits_of, INT, TEXT),
-    exp.RegexpLike: define_function(texts.has_match, BOOL, TEXT, TEXT, TEXT, optional=1),
+    exp.BitLength: make_function(texts.bits_of, INT, TEXT),
+    exp.RegexpLike: make_function(texts.has_match, BOOL, TEXT, TEXT, TEXT, optional=1),
     exp.RegexpILike: lambda node, scope: apply(
         texts.has_match,
         BOOL,
@@ -268,26 +263,26 @@ TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
         scope.value(node.expression),
         literal_value("i"),
     ),
-    exp.RegexpFullMatch: define_function(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
-    exp.SimilarTo: define_function(texts.is_match, BOOL, TEXT, TEXT),
+    exp.RegexpFullMatch: make_function(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
+    exp.SimilarTo: make_function(texts.is_match, BOOL, TEXT, TEXT),
     exp.RegexpReplace: _replace_match,
     exp.RegexpExtract: _extract_match,
-    exp.Levenshtein: define_function(texts.distance, INT, TEXT, TEXT),
+    exp.Levenshtein: make_function(texts.distance, INT, TEXT, TEXT),
     exp.MD5: _hash(md5),
     exp.SHA2: _hash(sha256),
-    exp.Hex: define_function(hexadecimal, TEXT, ANY),
+    exp.Hex: make_function(hexadecimal, TEXT, ANY),
     exp.ToBase64: _base_64,
     "base64": _base_64,
     exp.RegexpSplit: _define_split(texts.parts_of_matches),
-    "bin": define_function(binary, TEXT, ANY),
-    exp.Glob: define_function(texts.glob, BOOL, TEXT, TEXT),
-    "prefix": define_function(texts.starts_with, BOOL, TEXT, TEXT),
-    "suffix": define_function(texts.ends_with, BOOL, TEXT, TEXT),
-    "ord": define_function(texts.code_or_less, INT, TEXT),
-    "strlen": define_function(texts.bytes_in, INT, TEXT),
+    "bin": make_function(binary, TEXT, ANY),
+    exp.Glob: make_function(texts.glob, BOOL, TEXT, TEXT),
+    "prefix": make_function(texts.starts_with, BOOL, TEXT, TEXT),
+    "suffix": make_function(texts.ends_with, BOOL, TEXT, TEXT),
+    "ord": make_function(texts.code_or_less, INT, TEXT),
+    "strlen": make_function(texts.bytes_in, INT, TEXT),
     "octet_length": _bytes_in,
-    "editdist3": define_function(texts.distance, INT, TEXT, TEXT),
-    "regexp_full_match": define_function(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
+    "editdist3": make_function(texts.distance, INT, TEXT, TEXT),
+    "regexp_full_match": make_function(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
     "string": _same_text,
 }
 

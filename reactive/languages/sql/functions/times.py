@@ -15,8 +15,8 @@ from reactive.languages.sql.functions.arrays import (
     Maker,
     arguments,
     cast_arguments,
-    define_function,
     function_name,
+    make_function,
 )
 from reactive.languages.sql.runtime import casts, intervals, moments, numbers, times
 from reactive.languages.sql.terms.errors import source_of
@@ -255,9 +255,9 @@ TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.Interval: translate_interval,
     exp.DateAdd: _date_add("+"),
     exp.DateSub: _date_add("-"),
-    exp.LastDay: define_function(times.last_day, DATE, ANY),
-    exp.DateFromParts: define_function(times.date_of_parts, DATE, INT, INT, INT),
-    exp.TimestampFromParts: define_function(
+    exp.LastDay: make_function(times.last_day, DATE, ANY),
+    exp.DateFromParts: make_function(times.date_of_parts, DATE, INT, INT, INT),
+    exp.TimestampFromParts: make_function(
         times.timestamp_of_parts, TIMESTAMP, INT, INT, INT, INT, INT, FLOAT
     ),
     exp.TimeToStr: lambda node, scope: apply(
@@ -266,11 +266,11 @@ TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
         _moment(scope.value(node.this), scope),
         scope.value(node.args["format"]),
     ),
-    exp.StrToTime: define_function(moments.read, TIMESTAMP, TEXT, TEXT),
+    exp.StrToTime: make_function(moments.read, TIMESTAMP, TEXT, TEXT),
     exp.UnixToTime: _convert_epoch,
     exp.DateBin: _translate_date_bin,
-    exp.Dayname: define_function(times.day_name, TEXT, ANY),
-    exp.Monthname: define_function(times.month_name, TEXT, ANY),
+    exp.Dayname: make_function(times.day_name, TEXT, ANY),
+    exp.Monthname: make_function(times.month_name, TEXT, ANY),
     exp.CurrentDate: refuse_clock,
     exp.CurrentTimestamp: refuse_clock,
     exp.CurrentTime: refuse_clock,
@@ -289,10 +289,10 @@ TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     **dict.fromkeys(
         ("now", "today", "get_current_timestamp", "transaction_timestamp"), refuse_clock
     ),
-    "epoch_ms": define_function(times.epoch_milliseconds, INT, TIMESTAMP),
-    "epoch_us": define_function(times.epoch_microseconds, INT, TIMESTAMP),
-    "epoch_ns": define_function(times.epoch_nanoseconds, INT, TIMESTAMP),
-    exp.TimeFromParts: define_function(times.time_of_parts, TIME, INT, INT, FLOAT),
+    "epoch_ms": make_function(times.epoch_milliseconds, INT, TIMESTAMP),
+    "epoch_us": make_function(times.epoch_microseconds, INT, TIMESTAMP),
+    "epoch_ns": make_function(times.epoch_nanoseconds, INT, TIMESTAMP),
+    exp.TimeFromParts: make_function(times.time_of_parts, TIME, INT, INT, FLOAT),
     **{f"to_{unit}": _amount_of(intervals.unit_named(unit)) for unit in ("quarters", "centuries")},
     "to_millennia": _amount_of("millennium"),
     **{f"to_{unit}s": _amount_of(unit) for unit in (*intervals.LENGTHS, "month", "year", "decade")},
@@ -410,7 +410,7 @@ def _product_by_name(symbol: str) -> Maker:
 
 
 def _define_of_float(function: Any) -> Maker:
-    return define_function(function, FLOAT, FLOAT)
+    return make_function(function, FLOAT, FLOAT)
 
 
 def floored_quotient(one: float, other: float) -> float:
@@ -428,7 +428,7 @@ def _translate_isfinite(node: Any, scope: Scope) -> TypedValue:
     (value,) = cast_arguments(node, scope, ANY)
     if value.type.kind in ("date", "timestamp", "timestamptz"):  # Python's are
         return apply(_true_of, BOOL, value)
-    return define_function(math.isfinite, BOOL, FLOAT)(node, scope)
+    return make_function(math.isfinite, BOOL, FLOAT)(node, scope)
 
 
 def _true_of(value: Any) -> bool:
@@ -442,7 +442,7 @@ def _translate_bit_count(node: Any, scope: Scope) -> TypedValue:
 
 
 def _translate_abs(node: Any, scope: Scope) -> TypedValue:
-    made = define_function(numbers.absolute if scope.dialect.name == "duckdb" else abs, SAME)(
+    made = make_function(numbers.absolute if scope.dialect.name == "duckdb" else abs, SAME)(
         node, scope
     )
     is_checked = scope.dialect.name == "duckdb" and made.type.kind == "int"
@@ -492,13 +492,13 @@ NUMBER_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.Trunc: _truncate_number,
     exp.Ceil: _to_whole(numbers.ceiling),
     exp.Floor: _to_whole(numbers.floor),
-    exp.Sign: define_function(numbers.sign, INT),
+    exp.Sign: make_function(numbers.sign, INT),
     exp.Sqrt: _define_of_float(numbers.square_root),
     exp.Cbrt: _define_of_float(numbers.cube_root),
     exp.Exp: _define_of_float(numbers.exponential),
     exp.Ln: _define_of_float(numbers.logarithm),
     exp.Log: _translate_log,
-    exp.Pow: define_function(numbers.power, FLOAT, FLOAT, FLOAT),
+    exp.Pow: make_function(numbers.power, FLOAT, FLOAT, FLOAT),
     exp.Pi: lambda node, scope: literal_value(math.pi),
     exp.Sin: _define_of_float(numbers.Total(math.sin)),
     exp.Cos: _define_of_float(numbers.Total(math.cos)),
@@ -506,24 +506,24 @@ NUMBER_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.Asin: _define_of_float(numbers.Total(math.asin)),
     exp.Acos: _define_of_float(numbers.Total(math.acos)),
     exp.Atan: _define_of_float(math.atan),
-    exp.Atan2: define_function(math.atan2, FLOAT, FLOAT, FLOAT),
+    exp.Atan2: make_function(math.atan2, FLOAT, FLOAT, FLOAT),
     exp.Sinh: _define_of_float(numbers.Total(math.sinh)),
     exp.Cosh: _define_of_float(numbers.Total(math.cosh)),
     exp.Tanh: _define_of_float(math.tanh),
     exp.Degrees: _define_of_float(math.degrees),
     exp.Radians: _define_of_float(math.radians),
-    exp.Factorial: define_function(numbers.factorial, SqlType("int", size=16), INT),
-    exp.IsNan: define_function(math.isnan, BOOL, FLOAT),
-    exp.IsInf: define_function(math.isinf, BOOL, FLOAT),
+    exp.Factorial: make_function(numbers.factorial, SqlType("int", size=16), INT),
+    exp.IsNan: make_function(math.isnan, BOOL, FLOAT),
+    exp.IsInf: make_function(math.isinf, BOOL, FLOAT),
     exp.BitwiseLeftShift: _define_bit_operation(numbers.shifted_left, sized=True),
     exp.BitwiseRightShift: _define_bit_operation(numbers.shifted_right, sized=True),
     exp.BitwiseXor: _define_bit_operation(int.__xor__),
     "isfinite": _translate_isfinite,
     "gcd": _divisor(math.gcd),
     "lcm": _divisor(math.lcm),
-    "even": define_function(even, FLOAT, FLOAT),
-    "fdiv": define_function(floored_quotient, FLOAT, FLOAT, FLOAT),
-    "fmod": define_function(floored_remainder, FLOAT, FLOAT, FLOAT),
+    "even": make_function(even, FLOAT, FLOAT),
+    "fdiv": make_function(floored_quotient, FLOAT, FLOAT, FLOAT),
+    "fmod": make_function(floored_remainder, FLOAT, FLOAT, FLOAT),
     "bit_count": _translate_bit_count,
     "add": _product_by_name("+"),
     "subtract": _product_by_name("-"),

@@ -20,13 +20,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, DivisionByZero
 from fractions import Fraction
 from typing import Any
 
-from reactive.languages.sql.postgres.numbers import (
-    OutOfRangeError,
-    int4,
-    power,
-    whole_quotient,
-    whole_remainder,
-)
+from reactive.languages.sql.postgres import numbers
 from reactive.languages.sql.terms.types import DECIMAL, SqlType
 
 EXACT = Context(
@@ -134,7 +128,7 @@ def numeric_remainder(a: Any, b: Any) -> Decimal:
         return a  # type: ignore[no-any-return]
     scale = max(scale_of(a), scale_of(b))
     one, other = (int(round_to_scale(x, scale).scaleb(scale, context=EXACT)) for x in (a, b))
-    return Decimal(whole_remainder(one, other)).scaleb(-scale, context=EXACT)
+    return Decimal(numbers.whole_remainder(one, other)).scaleb(-scale, context=EXACT)
 
 
 def numeric_floor_quotient(a: Any, b: Any) -> Decimal:
@@ -148,7 +142,7 @@ def numeric_floor_quotient(a: Any, b: Any) -> Decimal:
         return EXACT.divide(a, b) if b.is_finite() else Decimal("NaN" if a.is_infinite() else 0)
     scale = max(scale_of(a), scale_of(b))
     one, other = (int(round_to_scale(x, scale).scaleb(scale, context=EXACT)) for x in (a, b))
-    return Decimal(whole_quotient(one, other))
+    return Decimal(numbers.whole_quotient(one, other))
 
 
 def numeric_rounded(value: Any, places: int = 0) -> Decimal:
@@ -254,7 +248,7 @@ def numeric_exp(value: Any) -> Decimal:
         return Decimal(0) if value == Decimal("-Infinity") else value
     size = max(-2000.0, min(float(value) * 0.434294481903252, 200_000.0))
     if size > 131_072:
-        raise OutOfRangeError("value overflows numeric format")
+        raise numbers.OutOfRangeError("value overflows numeric format")
     scale = _limit_scale(DIGITS - int(size), scale_of(value))
     made = Context(prec=max(1, int(size)) + scale + 20, Emax=999_999, Emin=-999_999).exp(value)
     return round_to_scale(made, scale)
@@ -326,7 +320,7 @@ def numeric_power(base: Any, exponent: Any) -> Decimal:
         )
     size = float(exponent) * math.log10(abs(float(base)))
     if size > 131_072:
-        raise OutOfRangeError("value overflows numeric format")
+        raise numbers.OutOfRangeError("value overflows numeric format")
     scale = _limit_scale(DIGITS, scale_of(base))
     if not is_whole:
         scale = _limit_scale(DIGITS - int(max(size, -2000)), scale_of(base), scale_of(exponent))
@@ -341,13 +335,13 @@ def _special_power(base: Decimal, exponent: Decimal) -> Decimal:
         return Decimal(1)
     if base.is_nan() or exponent.is_nan():
         return Decimal("NaN")
-    return Decimal(str(power(float(base), float(exponent))))
+    return Decimal(str(numbers.power(float(base), float(exponent))))
 
 
 def factorial(value: int) -> Decimal:
     """Return the product of all numbers up to `value`; raise if it overflows."""
     if value > 32177:
-        raise OutOfRangeError("value overflows numeric format")
+        raise numbers.OutOfRangeError("value overflows numeric format")
     return Decimal(math.factorial(value))
 
 
@@ -365,7 +359,7 @@ def bucket(value: Any, low: Any, high: Any, count: int) -> int:
     if (value < low) if up else (value > low):
         return 0
     if (value >= high) if up else (value <= high):
-        return int4(count + 1)
+        return numbers.int4(count + 1)
     if isinstance(value, float):
         return int((value - low) / (high - low) * count) + 1
     return int(numeric_floor_quotient((Decimal(value) - low) * count, Decimal(high) - low)) + 1

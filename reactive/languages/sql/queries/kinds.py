@@ -47,7 +47,7 @@ from reactive.languages.sql.queries.ordering import (
 from reactive.languages.sql.queries.query import SelectQuery, query_of_rows
 from reactive.languages.sql.queries.select import select
 from reactive.languages.sql.sqlite.comparisons import (
-    apply_collation,
+    collate,
     collation_of,
     common_column_type,
     has_collation,
@@ -541,7 +541,7 @@ def collated_set(
 def _each_once(node: plan.Node, kinds: BindingSchema, around: Scope) -> SelectQuery:
     """Return a query with one of the rows that collations make equal."""
     rows = query_of_rows(node, kinds, around)
-    same = [apply_collation(value, value.type.collation) for value in rows.values]
+    same = [collate(value, value.type.collation) for value in rows.values]
     return replace(rows, node=distinct_on(node, rows.scope, same, (), rows.values))
 
 
@@ -549,5 +549,5 @@ def _collation_key(node: plan.Node, kinds: BindingSchema, around: Scope) -> Func
     """Return the function from a row to a key, which is equal for rows equal by collation."""
     rows = query_of_rows(node, kinds, around)
     return rows.scope.function(
-        grouping_key([apply_collation(value, value.type.collation) for value in rows.values])
+        grouping_key([collate(value, value.type.collation) for value in rows.values])
     )

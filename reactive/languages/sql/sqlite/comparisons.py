@@ -96,7 +96,7 @@ def collation_of(*types: SqlType) -> str | None:
     return next((kind.collation for kind in types if kind.collation is not None), None)
 
 
-def apply_collation(value: TypedValue, collation: str | None) -> TypedValue:
+def collate(value: TypedValue, collation: str | None) -> TypedValue:
     """Return a value as a collation compares it."""
     function = runtime.COLLATIONS.get(collation or "")
     if function is None or is_number(value.type) or value.type.kind in ("null", "bytes"):
@@ -138,7 +138,7 @@ def comparable_sides(
         left, right = _written(left), _written(right)
     affinity = _affinity_between(left.type, right.type)
     collation = collation_of(left.type, right.type)
-    mine, theirs = (apply_collation(apply_affinity(v, affinity), collation) for v in (left, right))
+    mine, theirs = (collate(apply_affinity(v, affinity), collation) for v in (left, right))
     if not ordered or _are_of_one_class(mine.type, theirs.type):
         return mine, theirs
     return rank_value(mine), rank_value(theirs)
@@ -174,13 +174,13 @@ def has_one_class(kind: SqlType) -> bool:
 
 def sorted_by(value: TypedValue) -> TypedValue:
     """Return the sort key of rows that are ordered by a value."""
-    made = apply_collation(value, value.type.collation)
+    made = collate(value, value.type.collation)
     return made if has_one_class(made.type) else rank_value(made)
 
 
 def grouped_by(value: TypedValue) -> TypedValue:
     """Return a value that is equal for all values of one group."""
-    return apply_collation(value, value.type.collation)
+    return collate(value, value.type.collation)
 
 
 def unrank_value(value: TypedValue) -> TypedValue:

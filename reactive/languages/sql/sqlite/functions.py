@@ -17,16 +17,7 @@ from reactive.languages.sql.functions import texts
 from reactive.languages.sql.functions.arrays import Maker, arguments, function_name
 from reactive.languages.sql.sqlite import formats, json, times
 from reactive.languages.sql.sqlite import values as runtime
-from reactive.languages.sql.sqlite import values as strings
-from reactive.languages.sql.sqlite.comparisons import (
-    apply_collation,
-    bare,
-    collation_of,
-    map_value,
-    of_two,
-)
-from reactive.languages.sql.sqlite.json import Edit, patched, removed
-from reactive.languages.sql.sqlite.times import OF_THE_CLOCK
+from reactive.languages.sql.sqlite.comparisons import bare, collate, collation_of, map_value, of_two
 from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
@@ -268,7 +259,7 @@ def _null_if(node: Any, scope: Scope) -> TypedValue:
     if is_null(value) or is_null(other):
         return bare(value)
     collation = collation_of(value.type, other.type)
-    sides = [as_optional(apply_collation(each, collation)) for each in (value, other)]
+    sides = [as_optional(collate(each, collation)) for each in (value, other)]
     made = Call(constant(_different), (as_optional(value), as_optional(other), *sides))
     return nullable_value(made, bare(value).type)
 
@@ -285,7 +276,7 @@ def _of_null(function: Callable[..., Any], kind: SqlType = TEXT) -> Maker:
 
 def _translate_char(node: Any, scope: Scope) -> TypedValue:
     values = count_arguments(node, scope, 0, 127)
-    return TypedValue(Call(constant(strings.letters), tuple(map(as_optional, values))), TEXT)
+    return TypedValue(Call(constant(runtime.letters), tuple(map(as_optional, values))), TEXT)
 
 
 def _format(node: Any, scope: Scope) -> TypedValue:
@@ -329,7 +320,7 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
     def translate(node: Any, scope: Scope) -> TypedValue:
         nodes = arguments(node)
         said = [n for n in nodes if isinstance(n, exp.Literal) and n.is_string]
-        clock = next((n for n in said if n.name.lower() in OF_THE_CLOCK), None)
+        clock = next((n for n in said if n.name.lower() in times.OF_THE_CLOCK), None)
         if len(nodes) < least or clock is not None:
             what = f"{function_name(node)}() of now" if clock is None else repr(clock.name)
             raise scope.error(
@@ -384,8 +375,8 @@ def _mark_json(expr: Expr) -> Expr:
     function = expr.function.value
     if function is json.extracted:
         return Call(constant(json.extracted_json), expr.arguments)
-    is_made = isinstance(function, json.Quoted | Edit)
-    if is_made or function in (json.json, json.part, removed, patched):
+    is_made = isinstance(function, json.Quoted | json.Edit)
+    if is_made or function in (json.json, json.part, json.removed, json.patched):
         return Call(callee(json.Told(function)), expr.arguments)
     return expr
 
@@ -414,15 +405,15 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Greatest: _define_choice(runtime.greatest),
     exp.Least: _define_choice(runtime.least),
     exp.Collate: _collate,
-    exp.Glob: define_of_values(strings.glob, BOOL, 2),
+    exp.Glob: define_of_values(runtime.glob, BOOL, 2),
     "+": _define_identity(1),
     "likely": _define_identity(1),
     "unlikely": _define_identity(1),
     "likelihood": _define_identity(2),
     "nullif": _null_if,
     "typeof": _of_null(runtime.type_name),
-    "quote": _of_null(strings.quoted),
-    "hex": _of_null(strings.digits),
+    "quote": _of_null(runtime.quoted),
+    "hex": _of_null(runtime.digits),
     "abs": define_of_values(absolute, FLOAT, 1),
     "round": define_of_values(rounded, FLOAT, 1, 2),
     "sign": define_of_values(_OfNumbers(_sign), INT, 1, may=True),
@@ -471,24 +462,24 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "json_array": _made_json(json.Quoted("array"), 0, 127),
     "json_object": _made_json(json.Quoted("object"), 0, 126, "a label and a value"),
     **{
-        f"json_{kind}": _made_json(Edit(kind), 1, 127, "a path and a value", first=1)
+        f"json_{kind}": _made_json(json.Edit(kind), 1, 127, "a path and a value", first=1)
         for kind in ("set", "insert", "replace")
     },
-    "json_remove": _of_json(removed, TEXT, 1, 127),
-    "json_patch": _of_json(patched, TEXT, 2, 2),
-    "upper": define_of_values(strings.upper, TEXT, 1),
-    "lower": define_of_values(strings.lower, TEXT, 1),
-    "length": define_of_values(strings.length, INT, 1),
-    "substr": define_of_values(strings.part, ANY, 2, 3, may=True),
-    "substring": define_of_values(strings.part, ANY, 2, 3, may=True),
-    "instr": define_of_values(strings.place, INT, 2),
-    "trim": define_of_values(strings.trimmed, TEXT, 1, 2),
-    "ltrim": define_of_values(strings.trimmed_left, TEXT, 1, 2),
-    "rtrim": define_of_values(strings.trimmed_right, TEXT, 1, 2),
-    "replace": define_of_values(strings.replaced, ANY, 3),
-    "unicode": define_of_values(strings.code, INT, 1, may=True),
+    "json_remove": _of_json(json.removed, TEXT, 1, 127),
+    "json_patch": _of_json(json.patched, TEXT, 2, 2),
+    "upper": define_of_values(runtime.upper, TEXT, 1),
+    "lower": define_of_values(runtime.lower, TEXT, 1),
+    "length": define_of_values(runtime.length, INT, 1),
+    "substr": define_of_values(runtime.part, ANY, 2, 3, may=True),
+    "substring": define_of_values(runtime.part, ANY, 2, 3, may=True),
+    "instr": define_of_values(runtime.place, INT, 2),
+    "trim": define_of_values(runtime.trimmed, TEXT, 1, 2),
+    "ltrim": define_of_values(runtime.trimmed_left, TEXT, 1, 2),
+    "rtrim": define_of_values(runtime.trimmed_right, TEXT, 1, 2),
+    "replace": define_of_values(runtime.replaced, ANY, 3),
+    "unicode": define_of_values(runtime.code, INT, 1, may=True),
     "char": _translate_char,
     "zeroblob": define_of_values(zero_bytes, SqlType("bytes"), 1),
-    "like": define_of_values(_swap_arguments(strings.like), BOOL, 2, 3),
-    "glob": define_of_values(_swap_arguments(strings.glob), BOOL, 2),
+    "like": define_of_values(_swap_arguments(runtime.like), BOOL, 2, 3),
+    "glob": define_of_values(_swap_arguments(runtime.glob), BOOL, 2),
 }
