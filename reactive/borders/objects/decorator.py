@@ -37,7 +37,7 @@ from reactive.borders.objects.shapes import MISSING, Options, is_twin
 from reactive.engine.collections.zset import Pair, canonical
 from reactive.engine.runtime.boundary import hide
 from reactive.engine.storage.row_check import row_check
-from reactive.engine.storage.rows import PLAIN, VALUES
+from reactive.engine.storage.rows import PLAIN, VALUES, note_tracked
 from reactive.errors import PlanError, TableError
 
 C = TypeVar("C", bound=type)
@@ -129,6 +129,7 @@ def _track_class(kind: Any, options: Options) -> Any:
         found: Any = getattr(kind, name)
         if not hasattr(found, "untracked"):
             type.__setattr__(kind, name, make(found))
+    note_tracked(kind)
     type.__setattr__(kind, TRACKED, options)
     return kind
 

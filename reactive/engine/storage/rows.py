@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import datetime
 import re
-import sys
 import types
+import weakref
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import is_dataclass
 from decimal import Decimal
 from enum import Enum
@@ -380,10 +380,26 @@ def _is_without_fields(kind: type) -> bool:
     )
 
 
-def held_object(value: Any) -> Any:
+TRACKED_CLASSES: dict[int, weakref.ref[type]] = {}
+"""The classes in this process that are tracked themselves, by `id`."""
+
+
+def note_tracked(kind: type) -> None:
+    """Note a class that is tracked, until it is dropped; without one, no value is searched."""
+    number = id(kind)
+
+    def forget(gone: weakref.ref[type]) -> None:
+        if TRACKED_CLASSES.get(number) is gone:
+            del TRACKED_CLASSES[number]
+
+    TRACKED_CLASSES[number] = weakref.ref(kind, forget)
+
+
+def held_object(value: Any, known: Collection[Any] = ()) -> Any:
     """Return a tracked object inside a value that must not change; None if there is none.
 
-    Tuples, frozensets, bags and records are searched.
+    Tuples, frozensets, bags and records are searched. `known` are parts of the value in which
+    there is none; they are compared by identity.
 
     >>> from reactive import tracked
     >>> @tracked
@@ -397,8 +413,13 @@ def held_object(value: Any) -> Any:
     kind = value.__class__
     if kind in PLAIN:
         return None
+    inner: Iterable[Any]
     if issubclass(kind, tuple | frozenset):
-        inner: Any = value
+        if PLAIN.issuperset(map(type, value)):
+            return None
+        inner = value
+    elif issubclass(kind, Bag):
+        inner = (each for each, _ in islice(value.items(), LOOKED_AT))
     elif issubclass(kind, Foldable):
         inner = islice(value.items() if hasattr(kind, "items") else value, LOOKED_AT)
     elif "__reactive_twin__" in vars(kind):
@@ -407,19 +428,32 @@ def held_object(value: Any) -> Any:
         return value
     else:
         inner = [getattr(value, name) for name in _holding(kind)]
-    return next((found for each in inner if (found := held_object(each)) is not None), None)
+    for each in inner:
+        if each.__class__ in PLAIN or (known and any(each is part for part in known)):
+            continue
+        if (found := held_object(each)) is not None:
+            return found
+    return None
 
 
-def check_objects(value: Any, where: str, name: str = "") -> None:
+def checked_parts(row: Any) -> list[Any]:
+    """Return the parts of a row that is in a table: no tracked object is in one of them."""
+    if isinstance(row, tuple):
+        return list(row)
+    return [getattr(row, name, None) for name in _holding(type(row))]
+
+
+def check_objects(value: Any, where: str, name: str = "", known: Collection[Any] = ()) -> None:
     """Raise if a value holds a tracked object in a place that is not tracked.
 
     Parameters
     ----------
     where, name: for the message: the kind of place, and its name, if any.
+    known: parts of the value that were checked before.
 
     Cost: as `held_object`, in a process with a tracked class; else none.
     """
-    found = held_object(value) if "reactive.borders.objects.shapes" in sys.modules else None
+    found = held_object(value, known) if TRACKED_CLASSES else None
     if found is not None:
         raise TableError(
             f"{where}{name and repr(name)} cannot take {value!r:.100}: it holds {found!r:.100}, "

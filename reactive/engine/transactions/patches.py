@@ -20,14 +20,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from optimizer.kinds.fields import MODEL, members
 from reactive.engine.collections import folded
 from reactive.engine.collections.bag import Bag, stored_value
 from reactive.engine.collections.zset import Pair, Row, canonical
-from reactive.engine.storage.rows import check_objects
+from reactive.engine.storage.rows import check_objects, checked_parts
 from reactive.engine.transactions import refusals
 from reactive.engine.transactions.row_gate import RowGate
 from reactive.engine.transactions.statements import Statements
@@ -58,11 +58,13 @@ class Patch(NamedTuple):
 class Patches:
     """Collects the patches of one row. `name` is the name of the table in errors."""
 
-    __slots__ = ("_fields", "_name", "before")
+    __slots__ = ("_fields", "_name", "bags", "before")
 
     def __init__(self, name: str, row: Row) -> None:
         self._name = name
         self.before = row
+        self.bags: list[Bag[Any]] = []
+        """The patched bags: their new values were checked for tracked objects."""
         self._fields: dict[Any, _BagPatch] = {}
 
     def add(self, patch: Patch) -> None:
@@ -80,6 +82,7 @@ class Patches:
         for field, each in self._fields.items():
             bag = each.bag()
             if bag is not each.before:
+                self.bags.append(bag)
                 made = with_field(made, field, bag)
         return made
 
@@ -124,7 +127,7 @@ class _BagPatch:
             new = patches.row()
             if new is not old:
                 self._add(old, -1)
-                self._add(new, 1)
+                self._add(new, 1, [*patches.bags, *checked_parts(old)])
         changes = {value: weight for value, weight in self._changes.items() if weight}
         for value, weight in changes.items():
             held = self.before.count(value) if weight < 0 else 0
@@ -135,11 +138,14 @@ class _BagPatch:
                 )
         return self.before.plus(changes) if changes else self.before
 
-    def _add(self, value: Any, weight: int) -> None:
-        """Add `weight` to a value of the bag; raises `TableError` if it is not hashable."""
+    def _add(self, value: Any, weight: int, known: Collection[Any] = ()) -> None:
+        """Add `weight` to a value of the bag; raises `TableError` if it is not hashable.
+
+        `known` are parts of the value that were checked for tracked objects before.
+        """
         value = canonical(value)
         if weight > 0:
-            check_objects(value, f"a bag in table {self._name!r}")
+            check_objects(value, f"a bag in table {self._name!r}", known=known)
         try:
             self._changes[value] = self._changes.get(value, 0) + weight
         except TypeError:
@@ -280,10 +286,14 @@ def patch(do: Statements, given: Iterable[Patch], made: list[Row]) -> list[Pair]
         if found is None:
             found = rows[each.key] = Patches(do._table.name, _find_row_to_patch(do, each.key))
         found.add(each)
-    changed = [(patches.before, patches.row()) for patches in rows.values()]
-    made[:] = [new for _, new in changed]
+    changed = [(patches.before, patches.row(), patches.bags) for patches in rows.values()]
+    made[:] = [new for _, new, _ in changed]
     return do.together(
-        *((lambda o=old, n=new: do.update(o, n)) for old, new in changed if new is not old)
+        *(
+            (lambda o=old, n=new, b=bags: do.update(o, n, b))
+            for old, new, bags in changed
+            if new is not old
+        )
     )
 
 

@@ -35,7 +35,7 @@ Cost:   a look-up costs as in the table; all rows O(rows).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -59,6 +59,7 @@ from reactive.engine.dataflow.delta import (
     split_valid_moves,
 )
 from reactive.engine.dataflow.node import Node
+from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.storage import plain_rows
 from reactive.engine.storage.row_check import (
     ALWAYS_STRICT,
@@ -71,6 +72,7 @@ from reactive.engine.storage.row_check import (
 )
 from reactive.engine.storage.rows import (
     REMEDIES,
+    TRACKED_CLASSES,
     check_objects,
     class_and_width,
     is_row_of,
@@ -264,15 +266,16 @@ class RowGate:
             if test is not None and not test.is_odd(row):
                 self._learn(test)
 
-    def check_row(self, row: Row, *, is_new: bool = True) -> Row:
+    def check_row(self, row: Row, *, is_new: bool = True, known: Collection[Any] = ()) -> Row:
         """Return the row as the table stores it; raise if it is refused.
 
         is_new: True if the row is to be added. A row that is not new may be in the table although
                 its fields are not as declared: it was read from an old file.
+        known: parts of the row that were checked for tracked objects before.
         """
         if not is_row_of(row, self._class, self._width):
             if (named := self.to_row(row)) is not row:
-                return self.check_row(named, is_new=is_new)
+                return self.check_row(named, is_new=is_new, known=known)
             raise TableError(wrong_class(self._table.name, self._table.row_type, row))
         kind = type(row)
         if kind not in self._accepted and not self._accepts(kind):
@@ -288,8 +291,8 @@ class RowGate:
         if not self._may_hold_nan:
             return row
         try:
-            if not self._table.identity:
-                check_objects(row, "table ", self._table.name)
+            if TRACKED_CLASSES and not self._table.identity and not (not is_new and self._has(row)):
+                check_objects(row, "table ", self._table.name, known)
             return canonical(row)
         except RecursionError:
             raise TableError(
@@ -297,6 +300,17 @@ class RowGate:
                 f"nested too deep, tuples at most {NESTED} within each other\n"
                 "  have a row for each part, with the key of the part that it is in"
             ) from None
+
+    def _has(self, row: Row) -> bool:
+        """Return True if the table stores this very object, which was checked when it was added."""
+        store = self._store()
+        if not isinstance(store, BagStore | KeyedStore):
+            return False
+        try:
+            return bool(store.count(row)) and store.held_row(row) is row
+        except Exception as error:  # raised again when the row is looked up
+            reraise_asynchronous(error)
+            return False
 
     def sought(self, row: Row) -> Row:
         """Return the row as the table would store it."""

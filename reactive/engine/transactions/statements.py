@@ -6,7 +6,7 @@ object that the store holds, or held before the statement or transaction removed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,13 @@ from reactive.engine.collections.zset import (
 from reactive.engine.runtime.interrupts import surely
 from reactive.engine.storage import plain_rows
 from reactive.engine.storage.row_check import KeyedStore
-from reactive.engine.storage.rows import check_copies, label_of, times_text
+from reactive.engine.storage.rows import (
+    TRACKED_CLASSES,
+    check_copies,
+    checked_parts,
+    label_of,
+    times_text,
+)
 from reactive.engine.storage.store import Absent, BagStore, Duplicate, RowStore
 from reactive.engine.transactions import one_row, row_gate
 from reactive.engine.transactions.row_gate import RowGate
@@ -77,14 +83,16 @@ class Statements:
         """Continue after another commit, in a transaction that may have removed rows before it."""
         self._lost_at = self._engine.version
 
-    def add(self, row: Row, count: int = 1, *, is_new: bool = True) -> list[Pair]:
+    def add(
+        self, row: Row, count: int = 1, *, is_new: bool = True, known: Collection[Any] = ()
+    ) -> list[Pair]:
         """Add `count` copies of a row, and return the delta.
 
         Raise `TableError` if the store refuses the row. With `is_new`, the row is checked
-        as a new one.
+        as a new one. `known` are parts of it that were checked for tracked objects before.
         """
         if self.gate.is_odd(row):
-            row = self.gate.check_row(row, is_new=is_new)
+            row = self.gate.check_row(row, is_new=is_new, known=known)
         if count != 1:
             check_copies(count)
         try:
@@ -199,15 +207,22 @@ class Statements:
     def discard(self, row: Row) -> list[Pair]:
         return self.remove(row) if self.store.count(self.gate.sought(row)) else []
 
-    def update(self, old: Row, new: Row) -> list[Pair]:
-        """Replace a row by another, and return the delta; empty if both are one held object."""
+    def update(self, old: Row, new: Row, known: Collection[Any] = ()) -> list[Pair]:
+        """Replace a row by another, and return the delta; empty if both are one held object.
+
+        `known` are parts of the new row that were checked for tracked objects before.
+        """
         if old is new and self._table.plan.stored:
             try:
                 if self.store.count(self.gate.sought(old)):
                     return []
             except TypeError as error:
                 raise self._refusal(old, error) from None
-        return self.together(lambda: self.remove(old), lambda: self.add(new), is_noted=True)
+        if TRACKED_CLASSES:
+            known = [*known, *checked_parts(old)]
+        return self.together(
+            lambda: self.remove(old), lambda: self.add(new, known=known), is_noted=True
+        )
 
     def upsert(self, row: Row) -> list[Pair]:
         """Add a row or replace the row of its key; the delta is empty if they are equal."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import attrs
 import msgspec
 import pytest
 
-from reactive import Bag, Database, TableError, tracked
+from reactive import Bag, Database, Table, TableError, tracked
+from reactive.engine.storage.rows import TRACKED_CLASSES
+from tests.counted_calls import calls_of
 
 In = Callable[[Any], Any]
 
@@ -179,3 +183,88 @@ def test_a_list_goes_on_after_a_value_was_refused(is_read: bool) -> None:
         order.held.pop()
     order.held.append(1)
     assert (list(orders[1].held), list(sizes)) == ([0, 1], [2 if is_read else 1])
+
+
+class Truck(NamedTuple):
+    id: int
+    town: Any
+    items: Bag[Any] = Bag()
+
+
+def trucks(size: int) -> Table[Truck, int]:
+    """A table of one truck of `size` items, each with a bag of five lines."""
+    table = Database().table(Truck, name="trucks", key="id")
+    table.add(Truck(1, "Rome", Bag([Named(n, Bag(range(5))) for n in range(size)])))
+    return table
+
+
+def without_tracked_classes(run: Callable[[], object]) -> int:
+    """Count the calls of a function as in a process without tracked classes."""
+    noted = dict(TRACKED_CLASSES)
+    TRACKED_CLASSES.clear()
+    try:
+        return calls_of(run)
+    finally:
+        TRACKED_CLASSES.update(noted)
+
+
+@pytest.mark.parametrize("size", [10, 60, 1_000])
+def test_a_patch_looks_for_objects_in_the_added_values_only(size: int) -> None:
+    table = trucks(size)
+
+    def item(number: int) -> Named:
+        return Named(number, Bag(range(5)))
+
+    def patch(number: int) -> None:
+        table.patch(1, "items", added=[item(number)], removed=[item(number - 1)])
+
+    def patch_inside(number: int) -> None:
+        path = ("items", table[1].items and item(number), "held")
+        table.patch(1, path, added=[number], removed=[number])
+        table.patch(1, path, added=[7])
+        table.patch(1, ("items", Named(number, Bag([*range(5), 7])), "held"), removed=[7])
+
+    for number in range(size, size + 20):
+        patch(number)
+    last = size + 19
+    for run in (partial(patch_inside, last), partial(table.update, 1, town="Bonn")):
+        run()
+        beside = calls_of(run)
+        assert beside <= without_tracked_classes(run) + 150
+    beside = calls_of(partial(patch, last + 1))
+    assert beside <= without_tracked_classes(partial(patch, last + 2)) + 60
+
+
+def test_updates_refuse_objects_in_every_part_that_they_change() -> None:
+    table, line = trucks(3), Line(1, 2.0)
+    item = Named(0, Bag(range(5)))
+    same = Truck(1, "Rome", table[1].items)
+    refused: list[Callable[[], object]] = [
+        lambda: table.patch(1, "items", added=[line]),
+        lambda: table.patch(1, "items", added=[Named(9, (line,))]),
+        lambda: table.patch(1, ("items", item, "held"), added=[(line, 1)]),
+        lambda: table.update(1, town=(line,)),
+        lambda: table.update(1, items=Bag([line])),
+        lambda: table.update(same, same._replace(town=("Bonn", Record(1, line)))),
+        lambda: table.upsert(same._replace(items=Bag([Attributes(1, line)]))),
+        lambda: table.remove(same._replace(town=(line,))),
+    ]
+    for run in refused:
+        with pytest.raises(TableError, match=r"cannot take .*: it holds Line"):
+            run()
+    assert list(table) == [same]
+
+
+def test_a_tracked_class_is_forgotten_when_it_is_dropped() -> None:
+    def number_of_one() -> int:
+        @tracked
+        class Passing:
+            id: int
+
+        assert TRACKED_CLASSES[id(Passing)]() is Passing
+        return id(Passing)
+
+    number = number_of_one()
+    gc.collect()
+    kept = TRACKED_CLASSES.get(number)
+    assert kept is None or kept() is not None  # another class may be in its place
