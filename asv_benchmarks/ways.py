@@ -328,10 +328,10 @@ WAYS = (
     Way(
         "one row of a join of sums",
         (join_sum, join_sum_right),
-        ("reactive/engine/operators/loops/factored.py",),
+        ("reactive/engine/operators/loops/factored_aggregate.py",),
         off=(
             (
-                "reactive.engine.operators.loops.factored.make_single_side_runner",
+                "reactive.engine.operators.loops.factored_aggregate.make_single_side_runner",
                 lambda *_, **__: None,
             ),
             ("reactive.engine.operators.join.SumsBy._take_one", _take_as_many),
@@ -341,7 +341,7 @@ WAYS = (
     Way(
         "outer joins, in the loop above",
         (left_join_rows, left_join_groups, full_join_rows),
-        ("reactive/engine/operators/loops/matched.py",),
+        ("reactive/engine/operators/loops/outer_join_loops.py",),
         off=(("reactive.engine.compiler.chooser.Chooser.outer_join_of", lambda self, node: None),),
     ),
     Way(
@@ -350,7 +350,7 @@ WAYS = (
         (
             *("reactive/engine/operators/join.py", "reactive/engine/operators/loops/first_load.py"),
             *(
-                "reactive/engine/operators/loops/factored.py",
+                "reactive/engine/operators/loops/factored_aggregate.py",
                 "reactive/engine/compiler/choices/sum_sides.py",
             ),
             "optimizer/plans/factorization.py",

@@ -58,8 +58,8 @@ INTERPRETERS = (
     Interpreter(
         "whole rounds",
         (
-            f"{OPERATORS}/loops/whole.py:_list",
-            f"{OPERATORS}/loops/whole.py:_rows",
+            f"{OPERATORS}/loops/whole_round.py:_list",
+            f"{OPERATORS}/loops/whole_round.py:_rows",
         ),
     ),
     Interpreter(

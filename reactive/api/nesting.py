@@ -82,7 +82,7 @@ from reactive.api.aggregates import Nulls
 from reactive.api.columns import Live, kind_shown, take_callable
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.bag import bag_from_weights as make_bag
-from reactive.engine.collections.collected import arrange_bag
+from reactive.engine.collections.group_values import arrange_bag
 from reactive.engine.collections.inner_changes import nested_class
 from reactive.engine.collections.sorting import make_sort_key
 from reactive.engine.operators.accumulators import CollectAccumulator

@@ -58,7 +58,7 @@ from optimizer.lifting.lift import lift
 from optimizer.plans.properties import bindings
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.bag import Bag
-from reactive.engine.collections.folded import rows_returned
+from reactive.engine.collections.bag_folds import rows_returned
 from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.operators import accumulators
 from reactive.engine.operators.accumulators import (

@@ -28,8 +28,8 @@ from reactive.api.internal_interface import engine_of
 from reactive.api.relation import Relation
 from reactive.engine.collections.zset import Row
 from reactive.engine.compiler.hops import evaluate_iteration
-from reactive.engine.operators.loop.anew import RowTolerance
-from reactive.engine.operators.loop.anew import bag_changes as difference
+from reactive.engine.operators.loop.loop_recomputation import RowTolerance
+from reactive.engine.operators.loop.loop_recomputation import bag_changes as difference
 from reactive.engine.operators.plain import spread_bindings
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow

@@ -49,7 +49,7 @@ import pyarrow.compute as pc
 from optimizer import plan
 from reactive import FixpointError
 from reactive.engine.collections.zset import Row, canonical
-from reactive.engine.operators.loops.whole import compile_whole_round
+from reactive.engine.operators.loops.whole_round import compile_whole_round
 from reactive.engine.reference.evaluate import evaluate_part
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from spark_backend.codec.arrow import arrow_type, from_arrow

@@ -29,7 +29,7 @@ def test_an_earlier_name_finds_the_module_of_today(before: str) -> None:
     ("before", "now"),
     [
         ("reactive.sql.runtime.intervals", "reactive.languages.sql.runtime.intervals"),
-        ("reactive.operators.generated.whole", "reactive.engine.operators.loops.whole"),
+        ("reactive.operators.generated.whole", "reactive.engine.operators.loops.whole_round"),
         ("reactive.subscriptions.latest", "reactive.api.subscriptions.latest"),
         ("reactive.transactions.read_only", "reactive.borders.durable.read_only"),
         ("reactive.transactions.commit", "reactive.engine.transactions.commit"),

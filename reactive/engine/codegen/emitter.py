@@ -48,8 +48,8 @@ from optimizer.expressions.knowledge import Shapes, is_canonical, is_value, make
 from optimizer.expressions.simplification import may_be_moment
 from optimizer.expressions.text import needs, project_node, surely
 from optimizer.record import record
-from reactive.engine.codegen.expected import UseCounts, ValueUse
 from reactive.engine.codegen.functions import BoundValues, CodeWriter, can_be_variable
+from reactive.engine.codegen.use_counts import UseCounts, ValueUse
 
 Chain = Sequence[plan.Node]
 """Nodes of the kinds where, select, unnest and select_many, from input to output."""

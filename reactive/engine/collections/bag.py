@@ -37,7 +37,7 @@ from typing import Any, Generic, NoReturn, overload
 from typing_extensions import TypeVar
 
 from optimizer.expressions.knowledge import Foldable
-from reactive.engine.collections import folded, weight_tree
+from reactive.engine.collections import bag_folds, weight_tree
 from reactive.engine.collections.zset import canonical
 
 T = TypeVar("T", covariant=True)
@@ -76,8 +76,8 @@ class Bag(Collection[T], Foldable, Generic[T]):
         self._split: weight_tree.Tree | None = None
         self._hash: int | None = None
         self._length: int | None = None
-        self._order: Any = None  # an arrangement (`collected.py`)
-        self._kept: dict[Any, Any] | None = None  # results of folds (`folded.py`)
+        self._order: Any = None  # an arrangement (`group_values.py`)
+        self._kept: dict[Any, Any] | None = None  # results of folds (`bag_folds.py`)
         self._before: weakref.ref[Bag[Any]] | None = None  # the last version with results
 
     def count(self, value: object) -> int:
@@ -177,7 +177,7 @@ class Bag(Collection[T], Foldable, Generic[T]):
         return weight_tree.identity_changes(_split_of(before), _split_of(self))
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        return folded.fold_bag(self, fold, each, beside, options)
+        return bag_folds.fold_bag(self, fold, each, beside, options)
 
     def _is_small(self) -> bool:
         return weight_tree.is_small(weight_tree.tree_size(self._tree))

@@ -6,7 +6,7 @@ FrozenDict: an immutable snapshot of a dictionary.
     number, (key, value)    a sequence by these numbers (`order_tree.py`): the order of insertion
 
 A loop over it, or over its `items()` or `values()`, handles a replaced row at the cost of the
-changed items, like a loop over a `Bag` (`inner_changes.py`, `folded.py`).
+changed items, like a loop over a `Bag` (`inner_changes.py`, `bag_folds.py`).
 
 State:  some 200 bytes per item; per fold of a large one, its result and state.
 Cost:   of a change or a look-up, O(log n); of hash and equality, O(1) and O(changes log n) if one
@@ -36,7 +36,7 @@ from operator import xor
 from typing import Any, TypeVar
 
 from optimizer.expressions.knowledge import Foldable
-from reactive.engine.collections import folded, order_tree, weight_tree
+from reactive.engine.collections import bag_folds, order_tree, weight_tree
 from reactive.engine.collections.long_tuple import replace_row
 from reactive.engine.collections.order_tree import Tree
 from reactive.engine.collections.weight_tree import PRIME, cancel_equal
@@ -273,7 +273,7 @@ class _View(Collection[Any], Foldable):
         return self.changes(before._order, self._order)
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        return folded.fold_bag(self, fold, each, beside, options)
+        return bag_folds.fold_bag(self, fold, each, beside, options)
 
     def _is_small(self) -> bool:
         return weight_tree.is_small(len(self))
@@ -357,7 +357,7 @@ class FrozenSet(Set[T], Foldable):
     def __init__(self, values: Iterable[T] = ()) -> None:
         self._tree = weight_tree.split_tree(dict.fromkeys(map(canonical, values), 1))
         self._joined: int | None = None
-        self._kept: dict[Any, Any] | None = None  # results of folds (`folded.py`)
+        self._kept: dict[Any, Any] | None = None  # results of folds (`bag_folds.py`)
         self._before: weakref.ref[FrozenSet[Any]] | None = None  # the last version with results
 
     def plus(self, changes: Mapping[Any, int]) -> FrozenSet[T]:
@@ -459,7 +459,7 @@ class FrozenSet(Set[T], Foldable):
         return weight_tree.identity_changes(before._tree, self._tree)
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        return folded.fold_bag(self, fold, each, beside, options)
+        return bag_folds.fold_bag(self, fold, each, beside, options)
 
     def _is_small(self) -> bool:
         return weight_tree.is_small(len(self))

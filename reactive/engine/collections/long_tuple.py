@@ -15,7 +15,7 @@ FrozenList: an immutable snapshot of a list.
     sum(l.qty for l in b)           the sum of `a`, plus the changes
 
 So a loop over a list inside a row handles a replaced row at the cost of the changes of the list,
-like a loop over a `Bag`, by the same mechanism (`inner_changes.py`, `folded.py`).
+like a loop over a `Bag`, by the same mechanism (`inner_changes.py`, `bag_folds.py`).
 
 State:  16 bytes per value; per fold of a large one, its result and state.
 Cost:   O(log n) for a change or a place; of hash and equality, O(1) and O(changes log n) if one
@@ -42,7 +42,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar, overload
 
 from optimizer.expressions.knowledge import Foldable
-from reactive.engine.collections import folded, order_tree, weight_tree
+from reactive.engine.collections import bag_folds, order_tree, weight_tree
 from reactive.engine.collections.order_tree import Part, Tree, TreeLeaf, TreeNode
 from reactive.engine.collections.weight_tree import PRIME, cancel_equal
 from reactive.engine.collections.zset import Row, canonical
@@ -248,7 +248,7 @@ class FrozenList(LongTuple[T]):
 
     def __init__(self, values: Iterable[T] = ()) -> None:
         super().__init__(map(canonical, values))
-        self._kept: dict[Any, Any] | None = None  # results of folds (`folded.py`)
+        self._kept: dict[Any, Any] | None = None  # results of folds (`bag_folds.py`)
         self._before: weakref.ref[FrozenList[Any]] | None = None  # the last version with results
         self._made_of: weakref.ref[FrozenList[Any]] | None = None
         self._part: Part | None = None  # the difference from `_made_of`
@@ -339,7 +339,7 @@ class FrozenList(LongTuple[T]):
         return f"FrozenList({list(self)!r})"
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        return folded.fold_bag(self, fold, each, beside, options)
+        return bag_folds.fold_bag(self, fold, each, beside, options)
 
     def _is_small(self) -> bool:
         return weight_tree.is_small(len(self))

@@ -39,7 +39,7 @@ from reactive.engine.operators.fuse import (
     make_pair_sums,
     make_row_sums,
 )
-from reactive.engine.operators.loop import anew
+from reactive.engine.operators.loop import loop_recomputation
 from reactive.engine.operators.plain import (
     INNER,
     Inner,
@@ -414,7 +414,7 @@ def _build_relation(builder: Builder, node: physical.PhysicalRelation, inputs: I
     """Build the node of one relation of a recursion or iteration, which one operator runs."""
     operator = inputs[0].operator
     kind = (
-        anew.LoopRelation
+        loop_recomputation.LoopRelation
         if isinstance(node.fixpoint, physical.PhysicalLoop)
         else fixpoint.FixpointRelation
     )

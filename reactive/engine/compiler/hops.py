@@ -19,7 +19,7 @@ Cost:   that of the changes of both rows.
 
 `loop_of` makes the operator of an iteration whose rounds are not part of the graph.
 
-    bodies over given relations --passes--> rounds evaluated as a whole    (loops/whole.py)
+    bodies over given relations --passes--> rounds evaluated as a whole    (loops/whole_round.py)
                               --reference--> the same, if anything raises
                               --inner graph--> rounds that follow changes
 
@@ -55,11 +55,16 @@ from reactive.engine.collections.trie import joined_pairs
 from reactive.engine.collections.zset import Pair, Pairs, Row
 from reactive.engine.dataflow.delta import Move
 from reactive.engine.operators.index_by import IndexBy
-from reactive.engine.operators.loop.anew import AdaptiveLoop, Loop, LoopRecomputation, RowTolerance
-from reactive.engine.operators.loop.onward import LoopContinuation, OneRound
+from reactive.engine.operators.loop.loop_continuation import LoopContinuation, OneRound
+from reactive.engine.operators.loop.loop_recomputation import (
+    AdaptiveLoop,
+    Loop,
+    LoopRecomputation,
+    RowTolerance,
+)
 from reactive.engine.operators.loops.cyclic_count import variables_of
 from reactive.engine.operators.loops.cyclic_join import Below, CyclicRows
-from reactive.engine.operators.loops.whole import compile_whole_round, has_layout
+from reactive.engine.operators.loops.whole_round import compile_whole_round, has_layout
 from reactive.engine.operators.plain import (
     Inner,
     Side,

@@ -53,7 +53,7 @@ from reactive.engine.operators.fixpoint.recursive_relation import (
 )
 from reactive.engine.operators.fuse import chain_runner, make_keyer
 from reactive.engine.operators.index_by import IndexBy, KeyedStream
-from reactive.engine.operators.loops.joined import KeyLoop
+from reactive.engine.operators.loops.join_loops import KeyLoop
 from reactive.engine.operators.loops.nests import DeltaRule
 from reactive.engine.operators.plain import (
     PipelineSource,

@@ -21,7 +21,7 @@ from optimizer.callables.source import Place, code_of
 from optimizer.errors import ReactiveError
 from optimizer.expr import origins
 from optimizer.plans import headlines
-from reactive.engine.collections import folded
+from reactive.engine.collections import bag_folds
 from reactive.engine.dataflow.node import Node
 
 LONGEST_ROW = 200
@@ -149,7 +149,7 @@ def _describe_rows(error: Exception, frames: list[FrameType]) -> str:
                 )
             held = _rows_in_variables(variables)
             if held:
-                why = folded.unhashable_reason(held[0]) if isinstance(error, TypeError) else None
+                why = bag_folds.unhashable_reason(held[0]) if isinstance(error, TypeError) else None
                 row = held[0] if len(held) == 1 else tuple(held)
                 return f", on row {_shorten_repr(row)}" + (f": {why}" if why else "")
     return ""

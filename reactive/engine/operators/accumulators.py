@@ -29,7 +29,7 @@ from typing import Any, Protocol
 from optimizer.callables.opaque import Opaque
 from optimizer.plans.facts import Cost
 from optimizer.record import record
-from reactive.engine.collections import collected
+from reactive.engine.collections import group_values
 from reactive.engine.collections import values as multisets
 from reactive.engine.collections.bag import Bag, MonoidTree
 from reactive.engine.collections.exact import (
@@ -256,10 +256,10 @@ class CollectAccumulator(ValuesAccumulator):
 
     over_values = False
 
-    def zero(self) -> collected.GroupValues:
-        return collected.GroupValues()
+    def zero(self) -> group_values.GroupValues:
+        return group_values.GroupValues()
 
-    def result(self, state: collected.GroupValues) -> Bag[Any]:
+    def result(self, state: group_values.GroupValues) -> Bag[Any]:
         return state.bag()
 
 

@@ -32,14 +32,14 @@ from reactive.engine.operators import join as sums_by
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops import cyclic_count as multiway_loop
-from reactive.engine.operators.loops import factored as alone
-from reactive.engine.operators.loops import factored as factored_sums
-from reactive.engine.operators.loops import factored as group_columns
+from reactive.engine.operators.loops import factored_aggregate as alone
+from reactive.engine.operators.loops import factored_aggregate as factored_sums
+from reactive.engine.operators.loops import factored_aggregate as group_columns
 from reactive.engine.operators.loops import first_load
-from reactive.engine.operators.loops import joined as joined_groups
-from reactive.engine.operators.loops import joined as keyed
-from reactive.engine.operators.loops import joined as linear_loop
-from reactive.engine.operators.loops import matched as matched_loop
+from reactive.engine.operators.loops import join_loops as joined_groups
+from reactive.engine.operators.loops import join_loops as keyed
+from reactive.engine.operators.loops import join_loops as linear_loop
+from reactive.engine.operators.loops import outer_join_loops as matched_loop
 from reactive.engine.operators.loops.grouped import (
     Grouping,
     GroupingOfOne,

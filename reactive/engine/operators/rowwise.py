@@ -92,7 +92,7 @@ from functools import partial
 from typing import Any
 
 from reactive.engine.collections.bag import Bag, bag_from_weights
-from reactive.engine.collections.folded import rows_returned
+from reactive.engine.collections.bag_folds import rows_returned
 from reactive.engine.collections.zset import Pair, Pairs, Row, by_group, canonical
 from reactive.engine.operators.aggregate import GroupStates
 from reactive.engine.operators.order_by import OrderBy

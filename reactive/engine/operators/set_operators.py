@@ -89,7 +89,7 @@ from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, con
 from reactive.engine.operators.aggregate import Inputs, State, weight_columns, weighted_rows
 
 if TYPE_CHECKING:
-    from reactive.engine.operators.loops.joined import Linear
+    from reactive.engine.operators.loops.join_loops import Linear
 
 
 Weights = tuple[int, int]
@@ -241,7 +241,7 @@ NOTHING: tuple[Pairs, Pairs, int] = ((), (), 0)
 class Distinct:
     """Emit a row when its first copy is inserted, and delete it when its last copy is deleted.
 
-    `below` computes the rows of the delta by a generated loop (`loops/joined.py`), if given.
+    `below` computes the rows of the delta by a generated loop (`loops/join_loops.py`), if given.
 
     >>> distinct = Distinct()
     >>> distinct.step([("a", 2), ("b", 1)]), distinct.step([("a", -1), ("b", -1)])

@@ -22,7 +22,7 @@ from optimizer.errors import PlanError
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import bindings, nodes, tables
 from reactive.engine.codegen.functions import callable_of
-from reactive.engine.collections import folded
+from reactive.engine.collections import bag_folds
 from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.reference.bags import Bag, Tables, are_as_good, ordered_rows, ordered_runs
 from reactive.engine.reference.evaluate import define_queries, evaluate
@@ -58,7 +58,7 @@ def verify_together(
     with (
         pause_collector(),
         running,
-        folded.from_scratch(),
+        bag_folds.from_scratch(),
         watch_progress(f"verifying {what}") as progress,
         define_queries([node for node, _, _ in shown], rows, progress) as (roots, of),
     ):

@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from optimizer.kinds.fields import MODEL, members
-from reactive.engine.collections import folded
+from reactive.engine.collections import bag_folds
 from reactive.engine.collections.bag import Bag, stored_value
 from reactive.engine.collections.zset import Pair, Row, canonical
 from reactive.engine.storage.rows import check_objects, checked_parts
@@ -149,7 +149,7 @@ class _BagPatch:
         try:
             self._changes[value] = self._changes.get(value, 0) + weight
         except TypeError:
-            why = folded.unhashable_reason(value)
+            why = bag_folds.unhashable_reason(value)
             if why is None:
                 raise
             self._refuse(

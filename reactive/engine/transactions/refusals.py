@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from reactive.engine.collections import folded
+from reactive.engine.collections import bag_folds
 from reactive.engine.collections.zset import Pair
 from reactive.engine.runtime.interrupts import is_asynchronous
 from reactive.engine.transactions.row_gate import Base
@@ -41,7 +41,7 @@ def report_clash(
         return
     rows = [*_rows_in_argument(given, table, 3)]
     for row in rows:
-        if (part := folded.unhashable_reason(row)) is not None:
+        if (part := bag_folds.unhashable_reason(row)) is not None:
             raise TableError(
                 f"table {table.name!r} cannot take {row!r:.100}: {part}, whose hash raises "
                 f"{type(error).__name__}: {error}\n"
@@ -49,10 +49,10 @@ def report_clash(
             ) from error
     removed = [pair[0] for changed, pairs in pending if changed is table for pair in pairs]
     others = [*[row for row, _ in table._store.pairs()], *removed] if rows else []
-    whole = folded.find_clash(rows, others, lambda row: row)
+    whole = bag_folds.find_clash(rows, others, lambda row: row)
     found = whole
     if found is None and table._keyed is not None:
-        found = folded.find_clash(rows, others, table._keyed.key)
+        found = bag_folds.find_clash(rows, others, table._keyed.key)
     if found is not None:
         row, other = found
         its, of = ("it", "") if found is whole else ("its key", "the key of ")

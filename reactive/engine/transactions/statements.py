@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reactive.engine.collections import folded
+from reactive.engine.collections import bag_folds
 from reactive.engine.collections.zset import (
     Pair,
     Row,
@@ -369,7 +369,7 @@ class Statements:
                     f"cannot remove {row!r} from table {self._table.name!r}: {there}\n"
                     f"  {self._table._holds()}; discard() removes only what is present"
                 )
-        part = folded.unhashable_reason(row)
+        part = bag_folds.unhashable_reason(row)
         if part is None:
             return error
         return TableError(

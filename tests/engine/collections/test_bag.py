@@ -19,7 +19,7 @@ import reactive
 from reactive import Bag
 from reactive.engine.collections import bag as bags
 from reactive.engine.collections import weight_tree
-from reactive.engine.collections.collected import GroupValues
+from reactive.engine.collections.group_values import GroupValues
 from tests.thresholds import thresholds
 
 EARLY = {

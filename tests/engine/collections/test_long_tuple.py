@@ -11,7 +11,7 @@ import pytest
 
 from reactive import Bag, Database, Edit
 from reactive.api.nesting import InSequence
-from reactive.engine.collections.collected import ArrangedValues, arrange_bag
+from reactive.engine.collections.group_values import ArrangedValues, arrange_bag
 from reactive.engine.collections.long_tuple import LongTuple, sequence_differences
 from reactive.engine.collections.order_tree import TreeLeaf, TreeNode
 

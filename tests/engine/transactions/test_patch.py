@@ -371,7 +371,7 @@ def trees(request: pytest.FixtureRequest) -> Iterator[None]:
     """Bags of three values are trees, too."""
     early = {
         "reactive.engine.collections.weight_tree.LARGEST": 2,
-        "reactive.engine.collections.folded.MOST_KEPT": 3,
+        "reactive.engine.collections.bag_folds.MOST_KEPT": 3,
     }
     with thresholds(early if request.param == "early" else {}):
         yield
@@ -575,7 +575,7 @@ def test_a_fold_is_asked_only_for_what_changed_in_a_bag(
 ) -> None:
     """Test also rows without a key, a failed commit, and several patches of one row."""
     asked: list[int] = []
-    folded = import_module("reactive.engine.collections.folded")
+    folded = import_module("reactive.engine.collections.bag_folds")
     changes, states = Bag._changed_since, folded._compute_state
     monkeypatch.setattr(
         Bag, "_changed_since", lambda a, b: counted(asked, len(changes(a, b)), changes(a, b))

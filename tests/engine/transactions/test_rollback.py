@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reactive import Aggregate, Bag, Collect, Count, Database, Max, Min, Monoid, OrderedView, Sum
-from reactive.engine.collections.collected import GroupValues
+from reactive.engine.collections.group_values import GroupValues
 from reactive.engine.collections.index import Index
 from tests.budget import stride
 

@@ -39,7 +39,7 @@ will remove.
 
 State:  during the commit, the previous rows, for an undo.
 Cost:   that of a load, and of comparing each previous and each current row.
-Source: as in `operators/loop/anew.py`.
+Source: as in `operators/loop/loop_recomputation.py`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from reactive.engine.operators.aggregate import Inputs, State
 from reactive.engine.operators.fixpoint.delta_rules import BaseRule, Circuit, Fed, Negating
 from reactive.engine.operators.fixpoint.derivations import GIVEN
 from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelation
-from reactive.engine.operators.loop.anew import affordable
+from reactive.engine.operators.loop.loop_recomputation import affordable
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.errors import FixpointError
 

@@ -69,7 +69,7 @@ from reactive.engine.operators.accumulators import (
 )
 from reactive.engine.operators.aggregate import WEIGHT, GroupAggregates
 from reactive.engine.operators.loops.columns import Changed, column_sums
-from reactive.engine.operators.loops.factored import Term
+from reactive.engine.operators.loops.factored_aggregate import Term
 from reactive.engine.operators.loops.grouped import Grouping
 from reactive.engine.operators.loops.nests import delta_loop
 

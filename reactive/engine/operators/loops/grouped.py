@@ -53,7 +53,7 @@ from reactive.engine.operators.accumulators import (
     ValuesAccumulator,
 )
 from reactive.engine.operators.aggregate import GroupAggregates, Inputs, State
-from reactive.engine.operators.loops import joined
+from reactive.engine.operators.loops import join_loops
 from reactive.engine.operators.operator import InLine
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -300,7 +300,7 @@ class GroupLoopRunner:
         loop: Loop,
         carefully: Callable[..., Sequence[Pair]],
         text: str | None = None,
-        pairing: joined.JoinIndexes | None = None,
+        pairing: join_loops.JoinIndexes | None = None,
         one: Loop | None = None,
         at_once: Loop | None = None,
     ) -> None:

@@ -11,7 +11,7 @@ A body fits if it is a chain of selects over an aggregate by key; the aggregate 
 the round, alone or joined with a constant relation. Join conditions and group keys may read only
 fields of the round that a select computes from a key; no row may be dropped because of totals.
 
-State:  none; `kept.py` stores an evaluation.
+State:  none; `kept_rounds.py` stores an evaluation.
 """
 
 from __future__ import annotations

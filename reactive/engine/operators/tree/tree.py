@@ -31,7 +31,7 @@ from contextlib import AbstractContextManager
 from typing import Any, overload
 
 from reactive.engine.collections.bag import bag_from_weights
-from reactive.engine.collections.collected import EMPTY
+from reactive.engine.collections.group_values import EMPTY
 from reactive.engine.collections.index import KeyedPair
 from reactive.engine.collections.order import Edit
 from reactive.engine.collections.zset import Pair, Row, canonical

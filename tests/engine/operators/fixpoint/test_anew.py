@@ -23,7 +23,7 @@ from tests.thresholds import NEVER, Settings, thresholds
 
 Rel = Any
 
-FEW = "reactive.engine.operators.loop.anew.FEW"
+FEW = "reactive.engine.operators.loop.loop_recomputation.FEW"
 ALWAYS: Settings = {
     FEW: 0,
     "reactive.engine.operators.fixpoint.fixpoint.RATIO": NEVER,

@@ -19,12 +19,12 @@ from tests.thresholds import thresholds
 WAYS: dict[str, dict[str, int]] = {
     "as_shipped": {},
     "seldom_followed": {
-        "reactive.engine.operators.loop.onward.FEW": 1,
-        "reactive.engine.operators.loop.onward.PART": 4,
+        "reactive.engine.operators.loop.loop_continuation.FEW": 1,
+        "reactive.engine.operators.loop.loop_continuation.PART": 4,
     },
     "tried_each_time": {
-        "reactive.engine.operators.loop.onward.FEW": 3,
-        "reactive.engine.operators.loop.onward.LONGEST": 1,
+        "reactive.engine.operators.loop.loop_continuation.FEW": 3,
+        "reactive.engine.operators.loop.loop_continuation.LONGEST": 1,
     },
 }
 

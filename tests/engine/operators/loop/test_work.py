@@ -10,7 +10,7 @@ from examples.graphs.edges import Edge as Link
 from examples.graphs.k_means import Center, Point, k_means
 from examples.graphs.page_rank import page_rank
 from reactive import Database, Table
-from reactive.engine.operators.loop.anew import RATIO
+from reactive.engine.operators.loop.loop_recomputation import RATIO
 from tests.properties.test_loops import DATABASES, Edge, edges_of, labels, ranks
 
 WORDS: dict[str, dict[str, Any]] = {

@@ -12,7 +12,7 @@ import pytest
 
 from reactive import Avg, Count, Database, Sum
 from reactive.engine.operators.join import SumsBy
-from reactive.engine.operators.loops.factored import FactoredAggregate
+from reactive.engine.operators.loops.factored_aggregate import FactoredAggregate
 
 INTEGERS: tuple[Any, ...] = (1, 2, -3, 2**70, True, 0)
 ODD: tuple[Any, ...] = (*INTEGERS, 0.1, 1e300, -1e300, math.nan, math.inf)

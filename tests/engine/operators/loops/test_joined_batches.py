@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactive import Database
-from reactive.engine.operators.loops.joined import JoinLoops
+from reactive.engine.operators.loops.join_loops import JoinLoops
 from tests.thresholds import thresholds
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=8)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from optimizer.callables.captures import meaning
 from optimizer.expr import Constant, Local, Operation
 from reactive import Avg, Collect, Count, Database, Max, Min, Sum, iterate
-from reactive.engine.operators.loop.anew import AdaptiveLoop
-from reactive.engine.operators.loops import whole
-from reactive.engine.operators.loops.kept import (
+from reactive.engine.operators.loop.loop_recomputation import AdaptiveLoop
+from reactive.engine.operators.loops import whole_round as whole
+from reactive.engine.operators.loops.kept_rounds import (
     KeptRounds,
     are_alike,
     arrange_rounds,
@@ -304,7 +304,7 @@ def test_a_layout_is_tried_seldom_where_keys_do_not_stay(monkeypatch: pytest.Mon
         tried.append(1)
         return arrange_rounds(*given)
 
-    monkeypatch.setattr("reactive.engine.operators.loops.whole.arrange_rounds", counted)
+    monkeypatch.setattr("reactive.engine.operators.loops.whole_round.arrange_rounds", counted)
     side = Side(sinks, 9, optimize=True)
     for n in range(60):
         side.edges.add(Edge(n, n + 1, 1.0))

@@ -1,6 +1,6 @@
 """Outer join and the chain above it, as loops.
 
-    for key, (row, weight) in left: ...         pairs, as `joined.py`
+    for key, (row, weight) in left: ...         pairs, as `join_loops.py`
     for row, weight in alone_left: ...          rows that lost their last partner, or got a first
 
 The plain operators (`matching.py`) count which rows are alone; the loops compute the output rows,
@@ -19,7 +19,7 @@ from reactive.engine.collections.index import KeyedPair
 from reactive.engine.collections.zset import Pair, Pairs
 from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops.grouped import GroupLoopRunner
-from reactive.engine.operators.loops.joined import JoinIndexes
+from reactive.engine.operators.loops.join_loops import JoinIndexes
 from reactive.engine.operators.matching import OuterJoin
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 

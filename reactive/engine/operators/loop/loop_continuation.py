@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from reactive.engine.collections.zset import Pair, Pairs, consolidate
 from reactive.engine.operators.aggregate import Inputs, State
-from reactive.engine.operators.loop.anew import (
+from reactive.engine.operators.loop.loop_recomputation import (
     Log,
     Loop,
     LoopRecomputation,

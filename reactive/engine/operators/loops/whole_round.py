@@ -10,7 +10,8 @@ lists; a row of weight two is listed twice.
 If a pass raises, the reference evaluates the round: it raises too, or finds that the query ignores
 the error.
 
-Several rounds run over a layout (`layout.py`, `kept.py`), once the keys of groups are constant.
+Several rounds run over a layout (`layout.py`, `kept_rounds.py`), once the keys of groups are
+constant.
 
 State:  results of constant relations, until these change.
 Cost:   one visit of each row and pair of the round, a tenth of the time of operators.
@@ -33,7 +34,7 @@ from reactive.engine.codegen.nest import ListSink, LoopSink
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.fuse import make_key_lister
 from reactive.engine.operators.loops.first_load import Gathering, aggregate_value, index_rows
-from reactive.engine.operators.loops.kept import KeptRounds, arrange_rounds, totals_of
+from reactive.engine.operators.loops.kept_rounds import KeptRounds, arrange_rounds, totals_of
 from reactive.engine.operators.loops.layout import AggregateLoop, Joined, Layout, NoLayout
 from reactive.engine.operators.loops.nests import DeltaRule, SinkOf, delta_loop, entering_loop
 from reactive.engine.operators.plain import (
