@@ -9,7 +9,17 @@
     rest:   s.name < m.name
 
 The parts are taken in their order. A part over both sides that is no equation is residual. If it
-may raise, all later parts are residual, too: they would drop pairs that make it raise.
+may raise, all later parts are residual, too: they would drop pairs that make it raise. Before an
+equation, operands are checked instead, if it raises only for operands of other classes:
+
+    on  o.qty < c.tier and o.customer == c.id
+
+    left:   test that o.qty is a number, key o.customer
+    right:  test that c.tier is a number, key c.id
+    rest:   o.qty < c.tier
+
+A check is true or raises, so a row of other operands is paired with all rows, as any row that
+raises.
 
 An equation in a guard, `unless_raises(x[0] == y[0])`, is a key too: a guard keeps a row that
 raises, and such a row is paired with all rows anyway.
@@ -35,6 +45,8 @@ Needs:  an inner join without equations: an index by key is as good or better.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from optimizer import plan
 from optimizer.expr import (
     FALSE,
@@ -49,6 +61,7 @@ from optimizer.expr import (
     reads,
 )
 from optimizer.expressions.knowledge import Shapes, total
+from optimizer.expressions.operand_checks import operand_checks
 from optimizer.expressions.text import first, one_row
 from optimizer.plans.properties import bindings, fact, once, row_shape, shapes
 from optimizer.record import record
@@ -158,8 +171,9 @@ def _find_side_conditions(node: AnyJoin) -> SideConditions | None:
     if not isinstance(on, Lifted):
         return None
     finder = _Finder(node, on)
-    for test in conjuncts(on.body):
-        finder.take(test)
+    tests = conjuncts(on.body)
+    for place, test in enumerate(tests):
+        finder.take(test, tests[place + 1 :])
     if not (finder.left or finder.right):
         return None
     rest = on.with_body(conjunction(tuple(finder.residual))) if finder.residual else None
@@ -190,9 +204,9 @@ class _Finder:
         self.right: list[SideTerm] = []
         self.residual: list[Expr] = []
 
-    def take(self, test: Expr) -> None:
-        """Add a test to the tests of the sides, or to the residual; after one that may raise, all
-        are residual."""
+    def take(self, test: Expr, later: Sequence[Expr]) -> None:
+        """Add a test to the tests of the sides, or to the residual; after one that may raise, the
+        `later` ones are residual, too, unless operands are checked."""
         side = side_of(test, self._count)
         equation = None if self._blocked or self._is_strict else self._equation(test)
         if equation is not None:
@@ -205,7 +219,26 @@ class _Finder:
             self.right.append(SideTerm(self._right(test), is_key=False))
         else:
             self.residual.append(test)
-            self._blocked |= not total(test, self._shapes)
+            self._blocked = self._blocked or not (
+                total(test, self._shapes) or self._checks(test, later)
+            )
+
+    def _checks(self, test: Expr, later: Sequence[Expr]) -> bool:
+        """Add checks of the operands of a test, under which it cannot raise, to the sides.
+
+        Return False if there are none, or if they would not pay: no `later` test is an equation.
+        """
+        if self._is_strict or not any(equation_of(each, self._count) for each in later):
+            return False
+        checks = operand_checks(test, self._shapes)
+        if checks is None:
+            return False
+        for operand, check in checks.items():
+            if side_of(operand, self._count) == "right":
+                self.right.append(SideTerm(self._right(check), is_key=False))
+            else:
+                self.left.append(SideTerm(self._left(check), is_key=False))
+        return True
 
     def _equation(self, test: Expr) -> tuple[Expr, Expr] | None:
         """Return the sides of an equation, also of a guarded one; None for other tests."""

@@ -14,7 +14,8 @@
 
 Sound:  a pair is made by the first alternative that is true for it, and by no other, so that
         weights stay. The alternatives before it raise nothing; it, and the parts after, are
-        evaluated for the same pairs as before. Semi_joins and anti_joins raise nothing at all.
+        evaluated for the same pairs as before; a row whose operands make p raise meets all partners
+        (`optimizer.plans.side_conditions`). Semi_joins and anti_joins raise nothing at all.
 Needs:  in each alternative an equation of both sides, to be found as a key, and none beside the
         disjunction; all alternatives but the last are total. For semi_join and anti_join the whole
         predicate is; the right reads stored tables, as weights of partners are added; and there is

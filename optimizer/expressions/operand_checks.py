@@ -1,0 +1,198 @@
+"""Checks of operands under which a condition cannot raise.
+
+    o.qty < c.tier * 3      cannot raise if  o.qty  and  c.tier  are numbers
+
+`operand_checks` returns a check for each field that such a condition reads. A check is True, or
+raises: then the condition may raise, too.
+
+    o.qty.__class__ is int or is_number(o.qty)
+
+Sound:  numbers (int, float, bool) compare with each other, NaN included, and so do texts, bytes,
+        dates and spans of time of one class. `+`, `-` and `*` of some numbers raise only if an int
+        is too large for a float: the checked ones are below 2 ** 64. A divisor is a constant.
+Needs:  declared fields, or others that are compared with these or with constants.
+Cost:   one test of a class for each field and row.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+from optimizer.expr import (
+    Again,
+    And,
+    Attribute,
+    Call,
+    Constant,
+    Expr,
+    Item,
+    Operation,
+    Or,
+    Parameter,
+    Slot,
+    constant,
+    parts,
+)
+from optimizer.expressions.knowledge import Pure, Shapes, shape_of, total
+from optimizer.kinds.fields import by_class
+from optimizer.kinds.kind import class_of, hints_of, kind_of, without_none
+from optimizer.record import record
+
+Group = tuple[type, ...]
+NUMBERS: Group = (int, float, bool)
+GROUPS: tuple[Group, ...] = (NUMBERS, (str,), (bytes,), (date,), (timedelta,))
+"""Classes whose values compare with each other, each group apart."""
+ORDERS = frozenset({"<", "<=", ">", ">="})
+EQUALITIES = frozenset({"==", "!="})
+SUMS = frozenset({"+", "-", "*"})
+QUOTIENTS = frozenset({"/", "//", "%"})
+LARGEST = 1 << 64
+MOST_OPERATIONS = 10
+"""Products of so many checked ints are below the largest float."""
+
+
+@record
+class IsOf(Pure):
+    """A check of a value: its class is in a group, and an int that is computed with is small.
+
+    >>> IsOf(NUMBERS, is_computed=True)(7)
+    True
+    """
+
+    group: Group
+    is_computed: bool
+
+    def __call__(self, value: Any) -> bool:
+        kind = value.__class__
+        if kind not in self.group or (
+            self.is_computed and kind is int and not -LARGEST < value < LARGEST
+        ):
+            raise TypeError(f"{kind.__name__} is not what is compared here")
+        return True
+
+    def __repr__(self) -> str:
+        return "is_number" if self.group is NUMBERS else f"is_{self.group[0].__name__}"
+
+
+def operand_checks(test: Expr, shapes: Shapes) -> dict[Expr, Expr] | None:
+    """Return the checks under which a condition cannot raise, by the operand that each reads.
+
+    Return None for a condition that may raise nevertheless. `shapes` are those of its arguments.
+    """
+    found = _Operands(shapes)
+    if not found.cannot_raise(test):
+        return None
+    return {
+        operand: _check(operand, found.declared(operand), group, is_computed)
+        for operand, (group, is_computed) in found.groups.items()
+    }
+
+
+def _check(operand: Expr, declared: type | None, group: Group, is_computed: bool) -> Expr:
+    """Return the check of an operand; its declared class is tested without a call."""
+    first = declared if declared in group else group[0]
+    is_first: Expr = Operation("is", (Attribute(operand, "__class__"), constant(first)))
+    if is_computed and first is int:
+        low, high = constant(-LARGEST), constant(LARGEST)
+        small = Operation("<", (low, operand)), Operation("<", (operand, high))
+        is_first = And((is_first, *small))
+    return Or((is_first, Call(constant(IsOf(group, is_computed)), (operand,))))
+
+
+class _Operands:
+    """Collects the operands of a condition, with the group of classes that each must be of."""
+
+    def __init__(self, shapes: Shapes) -> None:
+        self._shapes = shapes
+        self._operations = 0
+        self.groups: dict[Expr, tuple[Group, bool]] = {}
+        """The group of each operand, and True if something is computed of it."""
+
+    def cannot_raise(self, test: Expr) -> bool:
+        """Return True if the condition cannot raise for operands of their groups."""
+        match test:
+            case Operation("not" | "&" | "|", tests) | And(tests) | Or(tests):
+                return all(map(self.cannot_raise, tests))
+            case Again(inner):
+                return self.cannot_raise(inner)
+            case Operation(operator, (a, b)) if operator in ORDERS | EQUALITIES:
+                if operator in EQUALITIES and total(test, self._shapes):
+                    return True
+                group = _group_of(self.declared(a)) or _group_of(self.declared(b)) or NUMBERS
+                return self._take(a, group) and self._take(b, group)
+            case _:
+                return total(test, self._shapes)
+
+    def _take(self, expr: Expr, group: Group, *, is_computed: bool = False) -> bool:
+        """Add the operands of an expression; return False if its value may be of another group."""
+        match expr:
+            case Slot():
+                if is_computed:
+                    self._add(expr, group, is_computed=True)
+                return expr.kind in group
+            case Constant():
+                small = not is_computed or expr.kind is float or -LARGEST < expr.value < LARGEST
+                return expr.kind in group and small
+            case Attribute() | Item() if self._is_operand(expr):
+                self._add(expr, group, is_computed=is_computed)
+                return True
+            case Again(inner):
+                return self._take(inner, group, is_computed=is_computed)
+            case _:
+                return group is NUMBERS and self._take_number(expr)
+
+    def _take_number(self, expr: Expr) -> bool:
+        """Add the operands of arithmetic."""
+        self._operations += 1
+        if self._operations > MOST_OPERATIONS:
+            return False
+        match expr:
+            case Operation(operator, operands) if operator in SUMS:
+                return all(self._take(each, NUMBERS, is_computed=True) for each in operands)
+            case Operation("/" | "//" | "%", (of, Constant() as by)) if not isinstance(by, Slot):
+                divides = by.kind in NUMBERS and bool(by.value)
+                return divides and self._take(of, NUMBERS, is_computed=True)
+            case Call(Constant(function), (of,), ()) if function is abs:
+                return self._take(of, NUMBERS, is_computed=True)
+            case Call(Constant(function), (of,), ()) if function is len:
+                return self._take(of, (str,))
+            case _:
+                return False
+
+    def _add(self, operand: Expr, group: Group, *, is_computed: bool) -> None:
+        before = self.groups.get(operand, (group, False))
+        self.groups[operand] = (before[0], before[1] or is_computed)
+
+    def _is_operand(self, expr: Expr) -> bool:
+        """Return True for a field or an item of a row that can be read in any row."""
+        return total(expr, self._shapes)
+
+    def declared(self, expr: Expr) -> type | None:
+        """Return the class of a value that a declaration or a constant tells, if it has a group."""
+        match expr:
+            case Constant():
+                return expr.kind if _group_of(expr.kind) else None
+            case Attribute(of, name):
+                kind = shape_of(of, self._shapes)
+                return _classes_of_fields(kind).get(name) if isinstance(kind, type) else None
+            case Item(Parameter() as of, Constant(int() as place)):
+                kind = shape_of(of, self._shapes)
+                names = getattr(kind, "_fields", ())
+                is_there = isinstance(kind, type) and -len(names) <= place < len(names)
+                return _classes_of_fields(kind).get(names[place]) if is_there else None  # type: ignore[arg-type]
+            case Call(Constant(function)) if function is len:
+                return int
+            case _:
+                return next(filter(None, map(self.declared, parts(expr))), None)
+
+
+@by_class
+def _classes_of_fields(kind: type) -> dict[str, type]:
+    """Return the declared classes of the fields of a class that have a group."""
+    found = {name: class_of(without_none(kind_of(hint))) for name, hint in hints_of(kind).items()}
+    return {name: each for name, each in found.items() if each is not None and _group_of(each)}
+
+
+def _group_of(kind: type | None) -> Group | None:
+    return next((group for group in GROUPS if any(kind is each for each in group)), None)
