@@ -20,6 +20,7 @@ from reactive.engine.collections.index import itself
 from reactive.engine.compiler import hops as making_inner
 from reactive.engine.compiler import physical, recursion
 from reactive.engine.compiler.physical import Op, Physical
+from reactive.engine.compiler.row_tests import constant_tests_of
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.moment import check_prompt
 from reactive.engine.dataflow.node import NOWHERE, Node
@@ -47,7 +48,6 @@ from reactive.engine.operators.plain import (
     Side,
     all_callables,
     all_read,
-    constant_tests_of,
     plain_join,
     plain_operator,
     side_functions,
@@ -177,7 +177,7 @@ def _build_index(builder: Builder, node: physical.PhysicalIndex, inputs: Inputs)
         inputs,
         lambda: index_by.IndexBy(None, handle, all_rows, make(), table=table, trie=node.trie),
         _callables_of_side(node.chain, node.side),
-        constant_tests=constant_tests_of(node.chain),
+        constant_tests=constant_tests_of(node.chain, node.side),
         deferred=node.deferred,
     )
 
@@ -223,7 +223,7 @@ def _build_keys(builder: Builder, node: physical.PhysicalKeys, inputs: Inputs) -
         inputs,
         make,
         _callables_of_side(below, node.side),
-        constant_tests=constant_tests_of(below),
+        constant_tests=constant_tests_of(below, node.side),
     )
 
 
@@ -251,7 +251,7 @@ def _build_range_index(builder: Builder, node: physical.PhysicalRangeIndex, inpu
             None, handle, all_rows, make(), range_index.RangeIndex(node.range, handle)
         ),
         _callables_of_side(node.chain, node.side),
-        constant_tests=constant_tests_of(node.chain),
+        constant_tests=constant_tests_of(node.chain, node.side),
     )
 
 
@@ -350,7 +350,7 @@ def _build_partial_sums(builder: Builder, node: physical.PartialSums, inputs: In
         inputs,
         make,
         _callables_of_side(below, node.side),
-        constant_tests=constant_tests_of(below),
+        constant_tests=constant_tests_of(below, node.side),
     )
 
 

@@ -31,20 +31,13 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from itertools import takewhile
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Function, Lifted, conjuncts
+from optimizer.expr import Function, Lifted
 from optimizer.expressions.knowledge import hashable, total
 from optimizer.plans import multiway
 from optimizer.plans.facts import CachedHash
-from optimizer.plans.field_values import (
-    NO_CONSTANT_TESTS,
-    ConstantTests,
-    constant_tests,
-    find_values,
-)
 from optimizer.plans.join_lists import callable_of_row
 from optimizer.plans.nodes.groups import keeper
 from optimizer.plans.properties import (
@@ -473,19 +466,6 @@ def count_nested(chain: Sequence[plan.Node]) -> int:
 def can_nest(loops: int) -> bool:
     """Return True if Python can compile `loops` nested loops."""
     return loops <= MOST_NESTED
-
-
-def constant_tests_of(below: PipelineSource) -> ConstantTests:
-    """Return the constant tests in the conditions at the beginning of a chain over a table."""
-    if not isinstance(below.base, plan.Table):
-        return NO_CONSTANT_TESTS
-    conditions = takewhile(lambda node: isinstance(node, plan.Where), below.chain)
-    tests = [node.predicate for node in conditions if isinstance(node, plan.Where)]
-    bodies, of = [t.body for t in tests if isinstance(t, Lifted)], shapes(below.base)
-    found = constant_tests(bodies, of)
-    parts = [part for body in bodies for part in conjuncts(body)]
-    found.wants = {each.field.name: each.values for each in find_values(parts, of)}
-    return found
 
 
 def all_callables(parts: Sequence[plan.Node]) -> list[Function]:
