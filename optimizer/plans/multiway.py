@@ -43,6 +43,7 @@ Needs:  a lifted predicate, whose other parts read one side each; no negative we
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +136,14 @@ def _multiway(node: plan.Join) -> MultiwayJoin | None:
         found.is_cyclic,
         tuple(map(unique_key, found.relations)),
     )
+
+
+def equations_between(
+    join: plan.Join,
+) -> tuple[Sequence[plan.Node], Sequence[Equation]] | None:
+    """Return the inputs of nested joins, and equations between their rows; None if unknown."""
+    found = _flatten_joins(join)
+    return None if found is None else (found.relations, found.equations)
 
 
 @dataclass

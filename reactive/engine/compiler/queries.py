@@ -55,10 +55,13 @@ from reactive.engine.compiler.physical import (
     PhysicalRangeIndex,
     Scan,
 )
+from reactive.engine.compiler.row_trial import try_rows
 from reactive.engine.compiler.templates import Planned, QueryTemplate, Templates
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.node import Node
+from reactive.engine.dataflow.schedule import Fed
 from reactive.engine.operators.operator import BailOut
+from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 log = logging.getLogger("reactive")
 T = TypeVar("T")
@@ -140,10 +143,11 @@ class Queries:
                 self.graph.sweep()
                 raise
 
-    def recompile_without(self, bail_out: BailOut) -> None:
+    def recompile_without(self, bail_out: BailOut, changes: Sequence[Fed]) -> None:
         """Compile again all views that use the operator that failed, without the way that it ran.
 
-        `bail_out` names the operator.
+        Raise instead what the commit raises without that way, if a part of the rows can tell.
+        `bail_out` names the operator, `changes` are the deltas of the commit.
         """
         failed = bail_out.operator
         leaves = [
@@ -151,9 +155,51 @@ class Queries:
             for leaf in self.graph.leaves()
             if any(node.operator is failed for node in leaf.upstream())
         ]
+        self._try_rows(bail_out, leaves, changes)
         self._deoptimize([leaf.leaf.base for leaf in leaves], bail_out)
         for leaf in leaves:
             self.over(leaf.leaf.base, partial(reattach, self.graph, leaf))
+
+    def _try_rows(self, bail_out: BailOut, leaves: Sequence[Node], changes: Sequence[Fed]) -> None:
+        """Raise what a commit raises by rows; nothing if it stands, or is not known to fail."""
+        graph, owner = self.graph, bail_out.owner
+        if self.placement.is_possible or graph.forgets:
+            return
+        every = (each for leaf in leaves for each in self._segment(leaf.leaf.base).every())
+        segment = next((each for each in every if owner in set(nodes(each.run))), None)
+        if segment is None:
+            return
+        over = (node.operator for leaf in leaves for node in leaf.upstream() if node.plan == owner)
+        grouped = (operator for operator in over if hasattr(operator, "copy_groups"))
+        deltas = {node.plan: delta for node, delta in changes if isinstance(node.plan, plan.Table)}
+        graph.is_changing = True  # stays True after an interrupt: groups may be half changed
+        try:
+            try_rows(
+                segment,
+                owner,
+                next(grouped, bail_out.operator),
+                leaves,
+                deltas,
+                lambda table: list(graph.contents(self.source(table))),
+                self._build_by_rows,
+            )
+        except Exception as error:
+            reraise_asynchronous(error)
+            graph.is_changing = False
+            raise
+        graph.is_changing = False
+
+    def _build_by_rows(self, part: plan.Node, graph: Graph, source: Callable[[Any], Node]) -> Node:
+        """Build the nodes of a part of a query, without any way that may fail for its rows."""
+        chooser = choose_plan(
+            part,
+            graph,
+            source,
+            generate=self.generates,
+            offloaded=None,
+            without=(CLOSURE, MULTIWAY, SUMS),
+        )
+        return compile_plan(chooser, part, graph, source).nodes[id(part)]
 
     def gather(self) -> None:
         """Compile queries again that can use a new index, by the values of its field.

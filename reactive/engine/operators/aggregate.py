@@ -231,6 +231,14 @@ class GroupAggregates:
         groups = map(list, zip(*columns, strict=True))
         self.groups.update(zip(state["keys"], groups, strict=True))
 
+    def copy_groups(self, groups: Mapping[Any, Group]) -> None:
+        """Continue with the groups of an operator with the same aggregates.
+
+        States that are changed in place are shared: undo each step.
+        """
+        self.groups.clear()
+        self.groups.update((key, group.copy()) for key, group in groups.items())
+
     def footprint(self) -> tuple[int, int]:
         """Return the number of groups, and the bytes of their states and shown rows."""
         size = sys.getsizeof(self.groups)

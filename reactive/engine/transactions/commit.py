@@ -219,8 +219,12 @@ class Commit:
         try:
             if remedy is None or self._engine.broken is not None:
                 return False
-            with self._engine.shaping():
-                remedy()
+            try:
+                with self._engine.shaping():
+                    remedy()
+            except BaseException as refusal:
+                self._undo_assignments(stays, refusal)
+                raise
             self.back[:0] = stays
             self._again(self.run if act is None else act)
             return True
@@ -232,7 +236,7 @@ class Commit:
         """Return a function that replaces plans so that the commit can stand; None if none can."""
         queries = self._engine.queries
         if isinstance(error, BailOut):
-            return partial(queries.recompile_without, error)
+            return partial(queries.recompile_without, error, self._deltas)
         found = equality_checks.unchecked_after(queries, error)
         return partial(equality_checks.add_checks, queries, found, error) if found else None
 
@@ -244,6 +248,15 @@ class Commit:
         found = [change for change in self.back if change[0] is objects]
         self.back[:] = [change for change in self.back if change[0] is not objects]
         return [*found, *objects.assigned_with(self.back)]
+
+    def _undo_assignments(self, stays: list[Change], error: BaseException) -> None:
+        """Undo the assignments that were kept for a retry, which `error` prevents."""
+        broken = self._engine.broken
+        if broken is None:
+            self.back[:0] = stays
+            self.undo(error)
+        else:
+            broken.back += [change for change in stays if change[1]]
 
     def _again(self, act: Callable[[], None]) -> None:
         """Change the tables again, and run the commit again."""

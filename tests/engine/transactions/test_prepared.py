@@ -217,8 +217,8 @@ def test_plans_that_bail_out_are_made_anew(end: str, is_read: bool) -> None:
     view = both.group_by(lambda x, y: y[1]).aggregate(Sum(lambda x, y: x[1])).materialize()
     b.add((1, "north"))
     a.add((1, 5))
-    anew = Mock(wraps=db._engine.queries.without)
-    db._engine.queries.without = anew  # type: ignore[method-assign]
+    anew = Mock(wraps=db._engine.queries.recompile_without)
+    db._engine.queries.recompile_without = anew  # type: ignore[method-assign]
     prepared = PreparedTransaction(db._engine).begin()
     a.add_all([(1, 7), (2, "five")])  # the second one has no partner
     prepared.prepare()

@@ -398,6 +398,10 @@ class GroupLoopRunner:
         """The state of each group, whose last item is the shown row."""
         return self._groups
 
+    def copy_groups(self, groups: Mapping[Any, list[Any]]) -> None:
+        """Continue with the groups of an operator with the same aggregates."""
+        self._plain.copy_groups(groups)
+
     def contents(self) -> Iterable[Pair]:
         return self._plain.contents()
 
