@@ -43,6 +43,8 @@ Group = tuple[type, ...]
 NUMBERS: Group = (int, float, bool)
 GROUPS: tuple[Group, ...] = (NUMBERS, (str,), (bytes,), (date,), (timedelta,))
 """Classes whose values compare with each other, each group apart."""
+ANY: Group = ()
+"""The group of an operand that is only compared by `==`, or tested: it must be readable."""
 ORDERS = frozenset({"<", "<=", ">", ">="})
 EQUALITIES = frozenset({"==", "!="})
 SUMS = frozenset({"+", "-", "*"})
@@ -65,6 +67,8 @@ class IsOf(Pure):
 
     def __call__(self, value: Any) -> bool:
         kind = value.__class__
+        if self.group is ANY:
+            return True
         if kind not in self.group or (
             self.is_computed and kind is int and not -LARGEST < value < LARGEST
         ):
@@ -72,6 +76,8 @@ class IsOf(Pure):
         return True
 
     def __repr__(self) -> str:
+        if self.group is ANY:
+            return "is_there"
         return "is_number" if self.group is NUMBERS else f"is_{self.group[0].__name__}"
 
 
@@ -91,13 +97,16 @@ def operand_checks(test: Expr, shapes: Shapes) -> dict[Expr, Expr] | None:
 
 def _check(operand: Expr, declared: type | None, group: Group, is_computed: bool) -> Expr:
     """Return the check of an operand; its declared class is tested without a call."""
+    check = Call(constant(IsOf(group, is_computed)), (operand,))
+    if group is ANY:
+        return check
     first = declared if declared in group else group[0]
     is_first: Expr = Operation("is", (Attribute(operand, "__class__"), constant(first)))
     if is_computed and first is int:
         low, high = constant(-LARGEST), constant(LARGEST)
         small = Operation("<", (low, operand)), Operation("<", (operand, high))
         is_first = And((is_first, *small))
-    return Or((is_first, Call(constant(IsOf(group, is_computed)), (operand,))))
+    return Or((is_first, check))
 
 
 class _Operands:
@@ -117,7 +126,7 @@ class _Operands:
             case Again(inner):
                 return self.cannot_raise(inner)
             case Operation(operator, (a, b)) if operator in ORDERS | EQUALITIES:
-                if operator in EQUALITIES and total(test, self._shapes):
+                if operator in EQUALITIES and self._is_read(a) and self._is_read(b):
                     return True
                 group = _group_of(self.declared(a)) or _group_of(self.declared(b)) or NUMBERS
                 return self._take(a, group) and self._take(b, group)
@@ -128,15 +137,13 @@ class _Operands:
         """Add the operands of an expression; return False if its value may be of another group."""
         match expr:
             case Slot():
-                if is_computed:
-                    self._add(expr, group, is_computed=True)
-                return expr.kind in group
+                is_added = not is_computed or self._add(expr, group, is_computed=True)
+                return expr.kind in group and is_added
             case Constant():
                 small = not is_computed or expr.kind is float or -LARGEST < expr.value < LARGEST
                 return expr.kind in group and small
-            case Attribute() | Item() if self._is_operand(expr):
-                self._add(expr, group, is_computed=is_computed)
-                return True
+            case Parameter() | Attribute() | Item() if _is_operand(expr):
+                return self._add(expr, group, is_computed=is_computed)
             case Again(inner):
                 return self._take(inner, group, is_computed=is_computed)
             case _:
@@ -160,13 +167,19 @@ class _Operands:
             case _:
                 return False
 
-    def _add(self, operand: Expr, group: Group, *, is_computed: bool) -> None:
-        before = self.groups.get(operand, (group, False))
-        self.groups[operand] = (before[0], before[1] or is_computed)
+    def _add(self, operand: Expr, group: Group, *, is_computed: bool) -> bool:
+        """Add an operand; return False if it must be of another group already."""
+        before, was_computed = self.groups.get(operand, (ANY, False))
+        self.groups[operand] = (before or group, was_computed or is_computed)
+        return ANY in (before, group) or before is group
 
-    def _is_operand(self, expr: Expr) -> bool:
-        """Return True for a field or an item of a row that can be read in any row."""
-        return total(expr, self._shapes)
+    def _is_read(self, expr: Expr) -> bool:
+        """Return True for an operand that is only read, whatever its class."""
+        if total(expr, self._shapes):
+            return True
+        if _is_operand(expr):
+            return self._add(expr, ANY, is_computed=False)
+        return False
 
     def declared(self, expr: Expr) -> type | None:
         """Return the class of a value that a declaration or a constant tells, if it has a group."""
@@ -176,6 +189,9 @@ class _Operands:
             case Attribute(of, name):
                 kind = shape_of(of, self._shapes)
                 return _classes_of_fields(kind).get(name) if isinstance(kind, type) else None
+            case Parameter():
+                kind = shape_of(expr, self._shapes)
+                return kind if isinstance(kind, type) and _group_of(kind) else None
             case Item(Parameter() as of, Constant(int() as place)):
                 kind = shape_of(of, self._shapes)
                 names = getattr(kind, "_fields", ())
@@ -185,6 +201,15 @@ class _Operands:
                 return int
             case _:
                 return next(filter(None, map(self.declared, parts(expr))), None)
+
+
+def _is_operand(expr: Expr) -> bool:
+    """Return True for a row, and for a field or an item of one."""
+    match expr:
+        case Attribute(of, _) | Item(of, Constant()):
+            return _is_operand(of)
+        case _:
+            return isinstance(expr, Parameter)
 
 
 @by_class

@@ -47,6 +47,8 @@ CONDITIONS: dict[str, Condition] = {
     "quotient": lambda o, c: o.qty / c.tier > 1 and o.key == c.key,
     "key between": lambda o, c: o.key == c.key and o.qty < c.tier and o.name == c.name,
     "mixed": lambda o, c: o.qty < c.name and o.key == c.key,
+    "two groups": lambda o, c: (o.qty < c.tier or o.qty < c.name) and o.key == c.key,
+    "by place": lambda o, c: o[1] != c.tier and o[0] == c.key,
     "large": lambda o, c: o.qty * c.tier * 1.5 > o.price and o.key == c.key,
 }
 FOREIGN = (None, "x", 2.5, 10**400, float("nan"), float("inf"), Fraction(1, 2), date.max)
@@ -161,6 +163,51 @@ def test_a_condition_before_an_equation_asks_partners_only(name: str) -> None:
             customers.remove(Customer(key, key, "c", 1.0))
         touched.append(view.stats().touched - before)
     assert touched[0] == touched[1] > 0
+
+
+PAIRS: dict[str, Condition] = {
+    "different": lambda a, b: a[0] != b[0] and a[1] == b[1],
+    "less": lambda a, b: a[0] < b[0] and a[1] == b[1],
+    "whole": lambda a, b: a > b and a[1] == b[1],
+    "nested": lambda a, b: a[2][0] <= b[2][0] and a[1] == b[1],
+    "three": lambda a, b: a[0] != b[0] and a[2] != b[2] and a[1] == b[1],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", PAIRS)
+def test_items_of_undeclared_tuples_are_read_first(name: str, kind: str) -> None:
+    random, on = drawing(), PAIRS[name]
+    for _ in range(20 if TIMES else 4):
+        db = Database()
+        tables = (db.table(tuple, name="a"), db.table(tuple, name="b"))
+        rows: tuple[list[Any], list[Any]] = ([], [])
+        view = getattr(tables[0], kind)(tables[1], on=on).materialize()
+        for _ in range(25):
+            side = random.randrange(2)
+            new = tuple(
+                random.choice((1, 2, 3, "x", (2, 1)))
+                if random.random() < 0.1
+                else random.choice(((place % 2) + 1, (3,) if place == 2 else 2))
+                for place in range(random.choice((3, 3, 3, 3, 2)))
+            )
+            after = (rows[0].copy(), rows[1].copy())
+            after[side].append(new)
+            error = None
+            try:
+                expected = _expected(kind, after[0], after[1], on)
+            except Exception as raised:
+                error = type(raised)
+            try:
+                tables[side].add(new)
+            except Exception as raised:
+                assert type(raised) is error, (name, kind, raised)
+                continue
+            assert error is None, (name, kind, new)
+            rows = after
+            is_pair = kind.endswith(("semi_join", "anti_join"))
+            shown = Counter(row if is_pair else tuple(row) for row in view)
+            assert _same(shown, expected), (name, kind)
 
 
 def test_conditions_by_columns_have_no_order() -> None:

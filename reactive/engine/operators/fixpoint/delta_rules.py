@@ -68,7 +68,7 @@ def presence_changes(index: Index, keyed: Keyed) -> Keyed:
 class BaseRule:
     """Derive each input row, with its weight as number of derivations.
 
-    >>> BaseRule(0).given([("a", 2), ("b", -1)])
+    >>> BaseRule(0).derive_from_input([("a", 2), ("b", -1)])
     [('a', 1), ('a', 1), ('b', -1)]
     """
 
