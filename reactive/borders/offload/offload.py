@@ -25,7 +25,7 @@ from reactive.api.internal_interface import channel_of
 from reactive.borders.offload import overflow, remote_table
 from reactive.borders.offload.spilling import Spilling
 from reactive.engine.compiler import levels as nests
-from reactive.engine.compiler import placement as offloaded_nodes
+from reactive.engine.compiler import placement
 from reactive.engine.compiler.leaves import reattach, refill
 from reactive.engine.dataflow.node import Node
 from reactive.engine.operators.plain import LINEAR
@@ -50,7 +50,7 @@ class Offloading:
     def __init__(self, engine: Engine, offload: Offload | None) -> None:
         self._engine = engine
         self.offload = offload
-        self.moved: dict[plan.Node, offloaded_nodes.Begin] = {}
+        self.moved: dict[plan.Node, placement.Begin] = {}
         self._flush: flushing.Flush | None = None
         self._readers: remote_table.Readers | None = None
         self.spilling = Spilling(engine)
@@ -86,13 +86,13 @@ class Offloading:
         return {n: t for n, t in tables.items() if isinstance(t, remote_table.RemoteTable)}
 
     def offloaded_nodes(
-        self, moved: Mapping[plan.Node, offloaded_nodes.Begin]
-    ) -> offloaded_nodes.OffloadedNodes | None:
+        self, moved: Mapping[plan.Node, placement.Begin]
+    ) -> placement.OffloadedNodes | None:
         """Return the placement for the compiler; None without an offload."""
         offload = self.offload
         if offload is None:
             return None
-        return offloaded_nodes.OffloadedNodes(
+        return placement.OffloadedNodes(
             moved,
             self._remote_tables(),
             lambda part: overflow.begin_remote(self, part, part.of[0]),
@@ -116,7 +116,7 @@ class Offloading:
         """Return all rows of a nest whose levels operators have."""
         return self.need().nested(fragment, [(each.remote, each.fed()) for each in operators])
 
-    def read_here(self, run: plan.Node, offloaded: offloaded_nodes.OffloadedNodes) -> None:
+    def read_here(self, run: plan.Node, offloaded: placement.OffloadedNodes) -> None:
         """Bring the rows that a plan reads in the process back from remote stores."""
         self.spilling.bring_back(run, offloaded)
 
@@ -211,7 +211,7 @@ class Offloading:
         """
         engine, offload = self._engine, self.need()
         node = overflow.top_of(self, node)
-        moved: dict[plan.Node, offloaded_nodes.Begin] = {
+        moved: dict[plan.Node, placement.Begin] = {
             node: lambda part: overflow.begin_remote(self, part, node)
         }
         with self._engine.inside():
@@ -351,7 +351,7 @@ class Offloading:
         """Describe the remote levels of a nest, for `explain`."""
         return {} if self.offload is None else overflow.levels_elsewhere(self, written)
 
-    def _switch(self, moved: dict[plan.Node, offloaded_nodes.Begin]) -> None:
+    def _switch(self, moved: dict[plan.Node, placement.Begin]) -> None:
         """Compile the queries again that read parts which have moved out or in."""
         engine = self._engine
         with self._engine.inside():
@@ -377,7 +377,7 @@ class Offloading:
             engine.graph.announce(changed, engine.version)
 
     def _compiled(
-        self, moved: dict[plan.Node, offloaded_nodes.Begin], leaves: Iterable[Node]
+        self, moved: dict[plan.Node, placement.Begin], leaves: Iterable[Node]
     ) -> list[tuple[Node, Node]]:
         """Return the leaves with their new sources, for these remote parts."""
         engine = self._engine
