@@ -22,6 +22,7 @@ from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.statements.changes import run
 from reactive.languages.sql.terms.common_types import DIALECTS, Dialect
 from reactive.languages.sql.terms.errors import nearest, nesting_error, refuse_unread
+from reactive.languages.sql.terms.folding import with_folded_constants
 from reactive.languages.sql.terms.scope import Language, Scope, SqlText
 from reactive.languages.sql.terms.values import (
     BindingSchema,
@@ -141,7 +142,8 @@ def _column_of_key(key: plan.SortKey, query: SelectQuery) -> int | None:
     """Return the number of the column that equals a sort key; None if no column does."""
     assert isinstance(key.function, Lifted)
     body = key.function.body
-    return next((n for n, v in enumerate(query.values) if as_optional(v) == body), None)
+    columns = (with_folded_constants(as_optional(value)) for value in query.values)
+    return next((place for place, column in enumerate(columns) if column == body), None)
 
 
 def _by_more(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:

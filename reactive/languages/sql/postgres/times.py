@@ -19,6 +19,7 @@ from reactive.languages.sql.postgres.forms import MICROSECOND
 from reactive.languages.sql.postgres.moments import span
 from reactive.languages.sql.postgres.numbers import OutOfRangeError
 from reactive.languages.sql.postgres.numerics import numeric_cut, numeric_quotient, numeric_sum
+from reactive.languages.sql.runtime import units
 from reactive.languages.sql.runtime.intervals import interval_parts, months_of, rest_of
 from reactive.languages.sql.runtime.times import EPOCH, as_timestamp, later
 
@@ -64,12 +65,18 @@ def extracted(name: str, of: Any) -> Decimal:
     >>> extracted("second", dt.time(1, 2, 3, 500)), extracted("year", dt.date(2024, 1, 1))
     (Decimal('3.000500'), Decimal('2024'))
     """
+    known = units.numeric_field(name, of)
+    if known is not None:
+        return known
     found = _exact_field(name, of)
     return found if isinstance(found, Decimal) else Decimal(found)
 
 
 def field(name: str, of: Any) -> float:
     """Return a field as a float (DATE_PART)."""
+    known = units.float_field(name, of)
+    if known is not None:
+        return known
     return float(_exact_field(name, of))
 
 
@@ -190,6 +197,9 @@ YEARS = {"year": 1, "decade": 10, "century": 100, "millennium": 1000}
 
 def truncated(name: str, of: Any) -> dt.datetime:
     """Truncate a date or a timestamp (DATE_TRUNC)."""
+    start = units.STARTS_OF_POSTGRES.get(name)
+    if start is not None and units.is_plain(of):
+        return start(of)
     moment = as_timestamp(of)
     if name in STEPS:
         since = (moment - EPOCH) // MICROSECOND

@@ -7,7 +7,9 @@ import datetime as dt
 import math
 from typing import Any, TypeAlias
 
+from reactive.languages.sql.runtime import units
 from reactive.languages.sql.runtime.intervals import (
+    DAY,
     LENGTHS,
     MONTHS,
     clock_of,
@@ -19,6 +21,7 @@ from reactive.languages.sql.runtime.intervals import (
 
 Moment: TypeAlias = "dt.date | dt.datetime"
 EPOCH = dt.datetime(1970, 1, 1)
+MIDNIGHT = dt.time()
 
 
 def _interval(months: int, rest: dt.timedelta) -> dt.timedelta:
@@ -117,6 +120,8 @@ def age_of(one: dt.datetime, two: dt.datetime) -> dt.timedelta:
 
 def as_timestamp(moment: Moment) -> dt.datetime:
     """Return the beginning of a day; a timestamp as it is."""
+    if moment.__class__ is dt.date:
+        return dt.datetime.combine(moment, MIDNIGHT)
     if isinstance(moment, dt.datetime):
         return moment
     return dt.datetime(moment.year, moment.month, moment.day)
@@ -156,10 +161,11 @@ def _part_of_day(of: Moment) -> float:
     """Return the fraction of the day that has passed at a moment; 0.0 for a date."""
     if not isinstance(of, dt.datetime):
         return 0.0
-    since = dt.timedelta(
-        hours=of.hour, minutes=of.minute, seconds=of.second, microseconds=of.microsecond
-    )
-    return since / LENGTHS["day"]
+    return units.microseconds_of_day(of) / DAY
+
+
+def _day_of_year(of: Any) -> int:
+    return units.day_of_year(of) if isinstance(of, dt.date) else of.timetuple().tm_yday
 
 
 PARTS: dict[str, Any] = {
@@ -182,8 +188,8 @@ PARTS: dict[str, Any] = {
     "dayofweek": lambda of: of.isoweekday() % 7,
     "weekday": lambda of: of.isoweekday() % 7,
     "isodow": lambda of: of.isoweekday(),
-    "doy": lambda of: of.timetuple().tm_yday,
-    "dayofyear": lambda of: of.timetuple().tm_yday,
+    "doy": _day_of_year,
+    "dayofyear": _day_of_year,
     "decade": lambda of: of.year // 10,
     "century": lambda of: (of.year + 99) // 100,
     "millennium": lambda of: (of.year + 999) // 1000,
@@ -256,6 +262,9 @@ def truncated(unit: str, of: Moment) -> dt.datetime:
     >>> truncated("quarter", dt.date(2024, 5, 7))
     datetime.datetime(2024, 4, 1, 0, 0)
     """
+    start = units.STARTS.get(unit)
+    if start is not None and units.is_plain(of):
+        return start(of)
     moment = as_timestamp(of)
     if unit in LENGTHS and unit not in ("day", "week"):
         return EPOCH + (moment - EPOCH) // LENGTHS[unit] * LENGTHS[unit]

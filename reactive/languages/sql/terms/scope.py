@@ -41,6 +41,7 @@ from reactive.languages.sql.terms.errors import (
     start_of,
     take,
 )
+from reactive.languages.sql.terms.folding import with_folded_constants
 from reactive.languages.sql.terms.types import NULL, SqlType, fields_of
 from reactive.languages.sql.terms.values import TypedValue, as_optional, literal_value
 
@@ -263,7 +264,7 @@ class Scope:
     def function(self, expr: Expr, *nodes: exp.Expr) -> Lifted:
         """Return a callable of the bindings, with the place of `nodes` or of the current nodes."""
         origin = self._text.origin(nodes or self.at, self.bindings)
-        return Lifted(expr, self.names, origin, self.bindings)
+        return Lifted(with_folded_constants(expr), self.names, origin, self.bindings)
 
     def reading(self, *nodes: exp.Expr) -> Self:
         """Set the nodes being translated, and return the scope."""
