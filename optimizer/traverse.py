@@ -162,7 +162,7 @@ def without_iterations(root: plan.Node, keeps: Keeps = lambda node: False) -> pl
     """Write out iterations, except iterations that `keeps` accepts or without number of rounds."""
     written: dict[int, tuple[plan.Node, ...]] = {}
 
-    def changed(node: plan.Node) -> plan.Node:
+    def unroll_node(node: plan.Node) -> plan.Node:
         match node:
             case plan.Component(plan.Iterate() as iterate, index) if id(iterate) in written:
                 return written[id(iterate)][index]
@@ -173,7 +173,7 @@ def without_iterations(root: plan.Node, keeps: Keeps = lambda node: False) -> pl
                 written[id(node)] = found
         return node
 
-    return rebuilt(root, changed)
+    return rebuilt(root, unroll_node)
 
 
 def without_views(root: plan.Node) -> plan.Node:

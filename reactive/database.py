@@ -251,7 +251,11 @@ class Database(Uncopyable, Closeable):
         """
         making = self._engine.making(durable=durable is not False)
         with making, self._engine.shaping(to_write=replace):
-            old = self._named(usual_name(row_type) if name is None else name) if replace else None
+            old = (
+                self._table_named(usual_name(row_type) if name is None else name)
+                if replace
+                else None
+            )
             engine, number = self._engine, next(self._engine.numbers)
             made: Any = object_table() if hasattr(row_type, TRACKED) else Table
             table: Table[T, Any] = made(engine, number, row_type, name, key, stored, identity, old)
@@ -751,7 +755,7 @@ class Database(Uncopyable, Closeable):
         options |= {"deletions": deletions, "append_only": append_only, "poll": poll}
         options |= {"delimiter": delimiter, "header": header}
         options |= {"max_line": max_line, "max_bytes": max_bytes, "max_ratio": max_ratio}
-        old = self._named(usual_name(row_type) if name is None else name) if replace else None
+        old = self._table_named(usual_name(row_type) if name is None else name) if replace else None
         return watched_tables.watch(
             *(self._engine, pattern, row_type, name, key, durable, on_error, start, old, on_stop),
             options,
@@ -1145,7 +1149,7 @@ class Database(Uncopyable, Closeable):
             self.drop(table)
             raise
 
-    def _named(self, name: str) -> Table[Any] | None:
+    def _table_named(self, name: str) -> Table[Any] | None:
         return next((table for table in self.tables() if table.name == name), None)
 
     def __repr__(self) -> str:

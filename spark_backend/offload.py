@@ -307,7 +307,7 @@ class SparkOffload:
         from spark_backend.sinks.changes_folder import ChangesFolder
         from spark_backend.sinks.rows_folder import RowsFolder
 
-        def made(folder: str) -> FrameTarget:
+        def make_target(folder: str) -> FrameTarget:
             if options.mode == "changes":
                 return ChangesFolder(folder, row_type=options.row_type, session=self.session)
             return RowsFolder(
@@ -315,10 +315,10 @@ class SparkOffload:
             )
 
         if "/" in place or os.sep in place:
-            return made(place)
+            return make_target(place)
         from spark_backend.sinks.outbox import CatalogTarget
 
-        return CatalogTarget(self.session, place, made)
+        return CatalogTarget(self.session, place, make_target)
 
     def outbox(self, name: str | None, row_type: Any) -> FileOutbox | None:
         """Return an outbox of batches that wait for a receiver; None without a checkpoint.

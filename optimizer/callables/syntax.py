@@ -88,7 +88,7 @@ class SourceTree:
     def __init__(self, text: str, filename: str, flags: int) -> None:
         self._filename = filename
         self._flags = flags
-        tree = self._compiled(text, ast.PyCF_ONLY_AST)
+        tree = self._compile_source(text, ast.PyCF_ONLY_AST)
         assert isinstance(tree, ast.Module)
         self._statements = tree.body
         self._first_lines = [_first_line(statement) for statement in tree.body]
@@ -157,13 +157,13 @@ class SourceTree:
         not compile."""
         own = self._statements if number is None else [*self._imports, self._statements[number]]
         try:
-            code = self._compiled(ast.Module(own, []))
+            code = self._compile_source(ast.Module(own, []))
         except FAILURES:  # a text may parse and not compile: a file may have been edited since
             return
         assert isinstance(code, CodeType)
         yield from _nested_codes(code)
 
-    def _compiled(self, source: str | ast.Module, flags: int = 0) -> object:
+    def _compile_source(self, source: str | ast.Module, flags: int = 0) -> object:
         """Compile a source with the flags of the original code, without showing warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -199,7 +199,7 @@ class RowScope:
             self._order = self._order and replace(self._order, is_window=False)
         if not isinstance(source, Rows):
             given = self.scope.iterated(source) if imported else source
-            return self._bind(target, self._unnested(given, _target_name(target)))
+            return self._bind(target, self._unnest_collection(given, _target_name(target)))
         if source.kind == "items":
             keys = self._rows(consumers.keys_of(source, self._reading), "key")
             return consumers.bind_group(target, keys, source, self._reader, self._reading, self)
@@ -220,7 +220,7 @@ class RowScope:
 
     def _number(self, source: Expr, target: ast.expr) -> None:
         """Read the first `for`, over a sequence: its rows are sorted by their places in it."""
-        pair = self._unnested(Call(constant(numbered), (source,)), _target_name(target))
+        pair = self._unnest_collection(Call(constant(numbered), (source,)), _target_name(target))
         self._order = Standing(self._node(), ((Item(pair, constant(0)), False, None),))
         self._bind(target, Item(pair, constant(1)))
 
@@ -265,7 +265,7 @@ class RowScope:
         self.scope.names = (*self.scope.names, *row_names(width)[1:])
         return over(row, tuple(Parameter(place.index + n) for n in range(width)))
 
-    def _unnested(self, of: Expr, name: str) -> Expr:
+    def _unnest_collection(self, of: Expr, name: str) -> Expr:
         """Unnest a collection of the row."""
         node = self._node()
         place = bindings(node)

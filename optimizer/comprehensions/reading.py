@@ -149,9 +149,9 @@ class QueryReader:
             case ast.Name() | ast.Attribute() | ast.Subscript() if (
                 found := self._of_row(node, reader)
             ) is not None:
-                return self._within(found)
+                return self._import_rows(found)
             case ast.Name() | ast.Attribute():
-                return self._named(node, reader)
+                return self._read_name(node, reader)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 return generators.comprehension(node, reader, self)
             case ast.Call():
@@ -171,12 +171,12 @@ class QueryReader:
 
     def truth(self, node: ast.expr, reader: Any) -> Expr | bool:
         """Return a test as an expression; a bool if only constants decide it."""
-        decided = self._decided(node, reader)
+        decided = self._decide_test(node, reader)
         return self.tested(node, reader) if decided is None else decided
 
     # Names.
 
-    def _named(self, node: ast.Name | ast.Attribute, reader: Any) -> Expr | None:
+    def _read_name(self, node: ast.Name | ast.Attribute, reader: Any) -> Expr | None:
         """Return the rows of a named relation, and record it as a source; None if it is no
         relation.
 
@@ -217,7 +217,7 @@ class QueryReader:
             case _:
                 return None
 
-    def _within(self, found: Expr) -> Expr:
+    def _import_rows(self, found: Expr) -> Expr:
         """Return nested rows of an outer row as rows of the current scope; other expressions
         unchanged."""
         if not isinstance(found, Within):
@@ -227,7 +227,7 @@ class QueryReader:
 
     # Tests.
 
-    def _decided(self, node: ast.expr, reader: Any) -> bool | None:
+    def _decide_test(self, node: ast.expr, reader: Any) -> bool | None:
         """Return the value of a test that reads only constants, in a query of its own.
 
         Return None for another test, and for one that raises: it will raise where the query

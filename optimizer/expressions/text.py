@@ -250,7 +250,7 @@ class Writer:
     def _text(self, parts: tuple[Expr, ...]) -> str:
         """Return an f-string, or calls of `format` if Python before 3.12 cannot nest it."""
         shown = "".join(self._part(part) for part in parts)
-        return f'f"{shown}"' if "\0" not in shown else self._joined(parts)
+        return f'f"{shown}"' if "\0" not in shown else self._join_parts(parts)
 
     def _part(self, part: Expr) -> str:
         """Return a part of an f-string as written between its quotes; with a `\0` if that is
@@ -276,7 +276,7 @@ class Writer:
         constant = all(isinstance(part, Constant) for part in parts)
         return ":" + "".join(str(part.value) for part in parts) if constant else "\0"
 
-    def _joined(self, parts: tuple[Expr, ...]) -> str:
+    def _join_parts(self, parts: tuple[Expr, ...]) -> str:
         return "''.join((" + "".join(f"{self._piece(part)}, " for part in parts) + "))"
 
     def _piece(self, part: Expr) -> str:
@@ -376,7 +376,7 @@ def one_row(expr: Expr, start: int, count: int) -> Expr:
 def without_none_tests(expr: Expr, shapes: Shapes) -> Expr:
     """Replace tests for None of records and tuples, by their shapes, with their result."""
 
-    def decided(part: Expr) -> Expr:
+    def decide_test(part: Expr) -> Expr:
         match part:
             case Operation("is" | "is not" as operator, (of, Constant(None))) if shape_of(
                 of, shapes
@@ -385,7 +385,7 @@ def without_none_tests(expr: Expr, shapes: Shapes) -> Expr:
             case _:
                 return fold_node(part)
 
-    return transform(expr, decided)
+    return transform(expr, decide_test)
 
 
 def project_node(expr: Expr) -> Expr:

@@ -130,10 +130,10 @@ def by_recent_class(recent: int) -> Callable[[F], F]:
     These classes are kept alive.
     """
 
-    def cached(make: F) -> F:
+    def add_caches(make: F) -> F:
         return lru_cache(maxsize=recent)(by_class(make))  # type: ignore[return-value]
 
-    return cached
+    return add_caches
 
 
 def shortest_lived(kinds: Iterable[Any]) -> type | None:
@@ -207,7 +207,7 @@ class ClassCache(Generic[V]):
                 return value
             place += 1
         with self._lock:
-            return self._made(key, hash(key), home(key))
+            return self._make_value(key, hash(key), home(key))
 
     def clear(self) -> None:
         """Forget all entries."""
@@ -218,7 +218,7 @@ class ClassCache(Generic[V]):
     def __len__(self) -> int:
         return len(self._order)
 
-    def _made(self, key: Hashable, place: int, home: type | None) -> V:
+    def _make_value(self, key: Hashable, place: int, home: type | None) -> V:
         """Return the value of a key, made now unless another thread has made it."""
         while (reference := self._order.get(place)) is not None:
             entry = reference()
@@ -231,13 +231,13 @@ class ClassCache(Generic[V]):
         facts = None if home is None else facts_of(home)
         held = self._without_class if facts is None else facts.setdefault(self, {})
         made = held[place] = _Entry(key, self._make(home), held, place)
-        self._order[place] = _Reference(made, self._gone)
+        self._order[place] = _Reference(made, self._remove_entry)
         while len(self._order) > self._most:
             self._forget()
         own: V = made.value
         return own
 
-    def _gone(self, reference: _Reference) -> None:
+    def _remove_entry(self, reference: _Reference) -> None:
         """Remove the place of an entry that was released with its class, unless it was taken
         again."""
         if self._order.get(reference.place) is reference:

@@ -217,7 +217,7 @@ class _Folding(ast.NodeTransformer):
             with self._names({a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}):
                 return _like(node, {"body": self.visit(node.body)})
         if isinstance(node, ast.Call):
-            made = self._called(node)
+            made = self._fold_call(node)
             if made is not None:
                 return made
         return _like(node, {name: self._field(value) for name, value in ast.iter_fields(node)})
@@ -248,7 +248,7 @@ class _Folding(ast.NodeTransformer):
             parts = {name: self._field(getattr(node, name)) for name in _element_fields(node)}
         return _like(node, {"generators": inside, **parts})
 
-    def _called(self, node: ast.Call) -> ast.Call | None:
+    def _fold_call(self, node: ast.Call) -> ast.Call | None:
         """Return the call of a fold, or None."""
         kind, called = self._kind(node.func)
         options = {k.arg for k in node.keywords}
@@ -257,7 +257,7 @@ class _Folding(ast.NodeTransformer):
         if options - ({"default"} if kind in ("min", "max") else set()):
             return None
         comprehension = node.args[0]
-        beside = self._beside(comprehension)
+        beside = self._other_reads(comprehension)
         if beside is None:
             return None
         name = f"%{len(self.folds)}"
@@ -287,7 +287,7 @@ class _Folding(ast.NodeTransformer):
         kind = KINDS.get(called, "") if type(called) is BuiltinFunctionType else ""
         return (kind, called) if function.id == getattr(called, "__name__", None) else ("", None)
 
-    def _beside(self, node: Comprehension) -> list[ast.expr] | None:
+    def _other_reads(self, node: Comprehension) -> list[ast.expr] | None:
         """Return the reads of a comprehension other than its first collection; None if unknown."""
         of = _read_of_node(_viewed_mapping(node.generators[0].iter))
         own = _targets(node)

@@ -391,9 +391,11 @@ class Reader:
         function = self.expr(node.func)
         arguments = tuple(map(self.expr, node.args))
         keywords = tuple((str(k.arg), self.expr(k.value)) for k in node.keywords)
-        return self._inlined(function, arguments, keywords) or Call(function, arguments, keywords)
+        return self._inline_call(function, arguments, keywords) or Call(
+            function, arguments, keywords
+        )
 
-    def _inlined(
+    def _inline_call(
         self, function: Expr, arguments: tuple[Expr, ...], keywords: tuple[tuple[str, Expr], ...]
     ) -> Expr | None:
         """Return the result of a small function; None for other calls."""

@@ -96,10 +96,10 @@ def _with_slots(function: Opaque, kin: Kin, shapes: Shapes, read: Read) -> Readi
         return None
     names = {id(each): name for name, each in held.items()}
 
-    def named(part: Expr) -> Expr:
+    def rename_slot(part: Expr) -> Expr:
         return Slot(SlotValue(names[id(part.held)]), part.name) if isinstance(part, Slot) else part
 
-    return transform(found[0], named), found[1]
+    return transform(found[0], rename_slot), found[1]
 
 
 def _holds_code(part: Expr) -> bool:
@@ -117,10 +117,10 @@ def _of_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
     assert kin is not None
     values = dict(kin.values)
 
-    def own(part: Expr) -> Expr:
+    def fill_slot(part: Expr) -> Expr:
         return constant(values[part.held.value], part.name) if type(part) is Slot else part
 
-    return transform(found[0], own), found[1]
+    return transform(found[0], fill_slot), found[1]
 
 
 def of_code(function: Opaque, shapes: Shapes) -> dict[str, Any]:

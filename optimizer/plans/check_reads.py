@@ -266,12 +266,12 @@ def _is_right_for_all(function: Opaque, of: Shapes) -> bool:
         return False
     held: dict[int, SlotValue] = {}
 
-    def own(part: Expr) -> Expr:  # kin share one reading
+    def share_slot(part: Expr) -> Expr:  # kin share one reading
         if not isinstance(part, Slot):
             return part
         return Slot(held.setdefault(id(part.held), SlotValue(part.held.value)), part.name)
 
-    body = transform(reading[0], own)
+    body = transform(reading[0], share_slot)
     is_right = not any(_wrong(expr, of) for expr in _asked_parts(body, of))
     return is_right and not any(each.is_asked for each in held.values())
 
@@ -404,11 +404,11 @@ def _check_again(node: plan.Fixpoint) -> None:
     rows = [believed_shapes(body) for body in node.bodies]
     known = {id(part) for body in node.bodies for part in nodes(body)}
 
-    def told(part: plan.Recursive) -> plan.Node:
+    def add_shapes(part: plan.Recursive) -> plan.Node:
         return replace(part, of=rows[part.index]) if any(rows[part.index]) else part
 
     for body in node.bodies:
-        for part in nodes(substituted(body, node.level, told)):
+        for part in nodes(substituted(body, node.level, add_shapes)):
             if id(part) not in known:
                 check_reads(part)
 

@@ -259,7 +259,7 @@ def _only_equation(join: plan.Join) -> tuple[Expr, Expr] | None:
 def _by_name(expr: Expr, known: Shapes) -> Expr:
     """Read the items of rows that are named tuples as fields."""
 
-    def named(part: Expr) -> Expr:
+    def name_part(part: Expr) -> Expr:
         match part:
             case Item(Parameter(place), Constant(int() as position)):
                 kind = known[place]
@@ -268,7 +268,7 @@ def _by_name(expr: Expr, known: Shapes) -> Expr:
                     return Attribute(Parameter(place), names[position])
         return part
 
-    return transform(expr, named)
+    return transform(expr, name_part)
 
 
 @record

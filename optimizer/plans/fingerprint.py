@@ -128,7 +128,7 @@ class _Digests:
             case plan.Table():
                 return ["table", *self._all(value.name, value.key, value.stored, value.row_type)]
             case plan.Folded():
-                return ["Folded", *self._folded(value)]
+                return ["Folded", *self._digest_folded(value)]
             case FunctionType():
                 return ["function", *self._function(value)]
             case MethodType():
@@ -183,7 +183,7 @@ class _Digests:
             for name, held in sorted(_attributes_of_object(value).items()):
                 yield from (name, self.of(held if _is_plain_data(held) else type(held)))
 
-    def _folded(self, value: plan.Folded) -> Iterator[str]:
+    def _digest_folded(self, value: plan.Folded) -> Iterator[str]:
         """Digest an aggregate by its fields; its two names count as one, the label."""
         yield self.of(type(value))
         for field in fields(value):

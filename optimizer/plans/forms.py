@@ -212,7 +212,7 @@ class _Reader:
         if kind is Opaque:
             return self._opaque(value)
         if kind is Lifted:
-            return self._lifted(value)
+            return self._lifted_key(value)
         if kind is tuple:
             return (tuple, *map(self._key, value))
         names = None if value is None else _record_field_names(kind)
@@ -231,7 +231,7 @@ class _Reader:
         self._callables.append((function, ()))
         return (function.parameters, function.role, function.name, kin.key)
 
-    def _lifted(self, function: Lifted) -> Hashable:
+    def _lifted_key(self, function: Lifted) -> Hashable:
         """Return the key of an expression, without its constants; raise `Formless` if it has none.
 
         Origins count by their roles.

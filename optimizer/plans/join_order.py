@@ -197,7 +197,7 @@ class _Builder:
         """Return the inputs joined in an order of parts; each part is joined before it is added."""
         self._last = sum(map(len, order)) - 1
         if not self._last:
-            return self._filtered(alone(self._of, 0))
+            return self._filter_single(alone(self._of, 0))
         parts = [self._part(part) for part in order]
         found = parts[0]
         for part in parts[1:]:
@@ -211,7 +211,7 @@ class _Builder:
             found = self._join(found, other)
         return found
 
-    def _filtered(self, one: JoinedInputs) -> JoinedInputs:
+    def _filter_single(self, one: JoinedInputs) -> JoinedInputs:
         """Filter the rows of the only input by all tests."""
         tests = tuple(map(one.read, self._waiting.values()))
         if not tests:
@@ -226,7 +226,7 @@ class _Builder:
         self._last -= 1
         places = _pair_places(left, right)
         there = Inputs(self._input_of[flat] for flat in places)
-        asked = list(self._asked(there, is_last=not self._last))
+        asked = list(self._tests_over(there, is_last=not self._last))
         made: plan.Join | plan.Product = plan.Product(left.node, right.node)
         if asked:
             match = plan.Match(on=_predicate_of_pairs(self._of, left, places, asked))
@@ -234,7 +234,7 @@ class _Builder:
         pairs = left.without_keys + right.without_keys + (not has_keys(made))
         return JoinedInputs(made, places, pairs)
 
-    def _asked(self, there: Inputs, *, is_last: bool) -> Iterator[Expr]:
+    def _tests_over(self, there: Inputs, *, is_last: bool) -> Iterator[Expr]:
         """Iterate over the tests of rows of some inputs, over all bindings."""
         raising: list[Expr] = []
         before = Inputs()

@@ -243,10 +243,10 @@ class _Finder:
     def _equation(self, test: Expr) -> tuple[Expr, Expr] | None:
         """Return the sides of an equation, also of a guarded one; None for other tests."""
         if isinstance(test, Guard):
-            return self._guarded(test)
+            return self._guarded_equation(test)
         return equation_of(test, self._count)
 
-    def _guarded(self, guard: Guard) -> tuple[Expr, Expr] | None:
+    def _guarded_equation(self, guard: Guard) -> tuple[Expr, Expr] | None:
         """Return the equation of a guard, each side after the `needs` that read it; None if there
         is none."""
         equation, sides = self._equation(guard.test), ("left", "right")

@@ -76,11 +76,13 @@ def _stratum(
 ) -> list[plan.Node]:
     """Return the plans of relations that depend on each other; `made` has the lower strata."""
 
-    def named(part: plan.Recursive) -> plan.Node:
+    def refer_to_stratum(part: plan.Recursive) -> plan.Node:
         known = made.get(part.index)
         return replace(part, index=group.index(part.index)) if known is None else known
 
-    bodies = [substituted_with_forms(node.bodies[index], node.level, named) for index in group]
+    bodies = [
+        substituted_with_forms(node.bodies[index], node.level, refer_to_stratum) for index in group
+    ]
     best = tuple(node.best[index] for index in group)
     if (
         len(group) == 1
@@ -380,20 +382,20 @@ def over_parts(form: Form, made: Callable[[plan.Node], plan.Node]) -> Form:
             case _:
                 return expr
 
-    def called(f: Function) -> Function:
+    def rewrite_callable(f: Function) -> Function:
         return f.with_body(transform(f.body, asking)) if isinstance(f, Lifted) else f
 
     match form:
         case InRows(node):
             node = with_inputs(node, map(made, node.inputs()))
-            return InRows(with_functions(node, called))
+            return InRows(with_functions(node, rewrite_callable))
         case ByPolicy(query):
             return replace(form, query=made(query))
         case BesideRows(left, query, arguments):
             arguments = tuple([transform(each, asking) for each in arguments])
             return replace(form, left=made(left), query=made(query), arguments=arguments)
         case OfGroups(source, key, query):
-            return replace(form, source=made(source), key=called(key), query=made(query))
+            return replace(form, source=made(source), key=rewrite_callable(key), query=made(query))
 
 
 def substituted_with_forms(

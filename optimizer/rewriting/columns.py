@@ -148,10 +148,10 @@ def resolve_names(expr: Expr, bindings: Bindings, role: str, place: Place) -> Li
     PlanError: no binding has a name, or several have it.
     """
 
-    def read(part: Expr) -> Expr:
+    def resolve_part(part: Expr) -> Expr:
         return _resolve_name(part, bindings.sides, role) if isinstance(part, NamedValue) else part
 
-    return state_expression(transform(expr, read), bindings.names, place, role)
+    return state_expression(transform(expr, resolve_part), bindings.names, place, role)
 
 
 def state_expression(

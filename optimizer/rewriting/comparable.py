@@ -401,7 +401,7 @@ def by_most_kinds(
     widened = Lifted(by.body, (*by.names, *("",) * len(kinds)), by.origins, count + len(kinds))
     shape = (*shapes(rows), *(None for _ in kinds))
 
-    def kept(*, refused: bool) -> plan.Node:
+    def keep_comparable(*, refused: bool) -> plan.Node:
         group = kept_by(Comparable(len(kinds), refused, shape, first), "comparable")
         grouped = plan.Reduce(extended, widened, group)
         items = [Item(Parameter(1), constant(place)) for place in range(count)]
@@ -411,7 +411,7 @@ def by_most_kinds(
     asked = tuple(each.function.body for each in values)
     together = origins(*(each.function for each in values))
     call = Lifted(Call(constant(refuse_later if first else refuse), asked), names, together, count)
-    return kept(refused=False), kept(refused=True), call
+    return keep_comparable(refused=False), keep_comparable(refused=True), call
 
 
 def undeclared_sums(

@@ -172,7 +172,7 @@ class _Guards:
     def __init__(self, policy: Policy, given: frozenset[Any], *, checks: bool) -> None:
         self._null = policy == "null"
         self._operator = ""
-        self._apart = ClashChecks(policy, given, self._failed, checks=checks)
+        self._apart = ClashChecks(policy, given, self._add_failure, checks=checks)
         self.failures: list[Failure] = []
         self.definitions: dict[Any, plan.Node] = {}
 
@@ -184,7 +184,7 @@ class _Guards:
         for each in map(parts_of_input, inputs_to_ask(root)):
             self._operator = headline(each.written)
             called = Lifted(TRUE, row_names(bindings(each.own)), (), bindings(each.own))
-            parts.append(replace(each, own=self._without(each.own, called, each.needed)))
+            parts.append(replace(each, own=self._drop_raising(each.own, called, each.needed)))
         for each, (rows, refused, call) in zip(parts, split_inputs(parts), strict=True):
             found[id(each.written)] = rows
             self.failures.append(Failure(headline(each.written), refused, call))
@@ -232,7 +232,7 @@ class _Guards:
                 rows = self._comparable(rows, None, ordered)
                 return with_fields(node, input=rows, keys=sort_keys(keys, of))
             case plan.Fixpoint():
-                kept = [*map(self._kept, node.bodies, node.best)]
+                kept = [*map(self._guard_best, node.bodies, node.best)]
                 bodies, best = (tuple(each) for each in zip(*kept, strict=True))
                 new = with_fields(node, bodies=bodies, best=best)
                 return self.definitions.setdefault(node.level, new)
@@ -267,7 +267,7 @@ class _Guards:
                 needed.append(test)
             for part in needed:
                 failing = p.with_body(conjunction((*asked, *passed, fails((part,)))))
-                self._failed(passing(failing), p.with_body(part))
+                self._add_failure(passing(failing), p.with_body(part))
                 passed.append(succeeds((part,)))
             tried = attempt_condition(test, of)
             if is_key and not is_sure:
@@ -283,7 +283,7 @@ class _Guards:
             self._failing(source, f, needed)
             f = items_or_none(f, needed, shapes(source))
         elif needed:
-            source = self._without(source, f, needed)
+            source = self._drop_raising(source, f, needed)
         (rows,) = (source,) if find_groups(node) else self._apart.rows(LookUp(source, f))
         return node if rows is node.input and not needed else plan.Select(rows, f)
 
@@ -310,7 +310,7 @@ class _Guards:
             return source, found
         together = Lifted(TRUE, found[0].names, origins(*found), found[0].parameters)
         kept = [some for each, some in zip(asked, needed, strict=True) if each.instead is None]
-        rows = self._without(source, together, flatten_needs(kept)) if any(kept) else source
+        rows = self._drop_raising(source, together, flatten_needs(kept)) if any(kept) else source
         others = [some for each, some in zip(asked, needed, strict=True) if each.instead]
         if any(others):
             self._failing(rows, together, flatten_needs(others))
@@ -319,7 +319,7 @@ class _Guards:
             for each, some, f in zip(asked, needed, found, strict=True)
         ]
 
-    def _without(self, source: plan.Node, f: Lifted, needed: tuple[Expr, ...]) -> plan.Node:
+    def _drop_raising(self, source: plan.Node, f: Lifted, needed: tuple[Expr, ...]) -> plan.Node:
         """Return the rows that make none of `needed` raise."""
         self._failing(source, f, needed)
         return plan.Where(source, f.with_body(succeeds(needed)))
@@ -327,9 +327,9 @@ class _Guards:
     def _failing(self, source: plan.Node, f: Lifted, needed: tuple[Expr, ...]) -> None:
         """Record the rows that make one of `needed` raise as failures."""
         rows = plan.Where(source, f.with_body(fails(needed)))
-        self._failed(rows, f.with_body(First(needed, NONE)))
+        self._add_failure(rows, f.with_body(First(needed, NONE)))
 
-    def _failed(self, rows: plan.Node, call: Lifted) -> None:
+    def _add_failure(self, rows: plan.Node, call: Lifted) -> None:
         self.failures.append(Failure(self._operator, rows, call))
 
     # Joins.
@@ -362,7 +362,7 @@ class _Guards:
         spread = tuple([one_row(need, 0, count) for need in needed])
         names = key.names if count == 1 else row_names(count)
         called = Lifted(TRUE, names, key.origins, count)
-        return self._without(right, called, spread), key
+        return self._drop_raising(right, called, spread), key
 
     # Groups, orders and recursions.
 
@@ -386,7 +386,7 @@ class _Guards:
         if not unknown:
             return rows
         shown, refused, call = by_most_kinds(rows, key, unknown)
-        self._failed(refused, call)
+        self._add_failure(refused, call)
         return shown
 
     def _aggregate(self, node: plan.Aggregate) -> plan.Node:
@@ -396,7 +396,7 @@ class _Guards:
         """
         asked = [] if node.key is None else [self._key(node.key)]
         values = [each for each in node.aggregates if each.value is not None]
-        asked += [self._aggregated(each, node.input) for each in values]
+        asked += [self._guard_aggregate(each, node.input) for each in values]
         rows, found = self._values(node.input, asked)
         given = iter(found)
         key = None if node.key is None else next(given)
@@ -424,10 +424,10 @@ class _Guards:
         shown, failed, call = without_faults(
             made, first, [first + n for n in tolerant], null=self._null
         )
-        self._failed(failed, call)
+        self._add_failure(failed, call)
         return shown
 
-    def _aggregated(self, folded: plan.Folded, source: plan.Node) -> GuardedKey:
+    def _guard_aggregate(self, folded: plan.Folded, source: plan.Node) -> GuardedKey:
         """Return the value of an aggregate; a user's own aggregate does not leave None out."""
         assert folded.value is not None
         value = as_lifted(folded.value)
@@ -446,12 +446,14 @@ class _Guards:
         f, kept = as_lifted(function), keeper(function)
         made = self._apart.elements(f.body)
         group = Conditional(succeeds((made,)), NO_ROWS, tuple_of(Parameter(1)))
-        self._failed(plan.Reduce(rows, by, f.with_body(group)), f.with_body(made))
+        self._add_failure(plan.Reduce(rows, by, f.with_body(group)), f.with_body(made))
         if kept is not None:
             return plan.Reduce(rows, by, replaced(function, kept.dropping()))
         return self._apart.made(plan.Reduce(rows, by, f.with_body(Attempt(made, NO_ROWS))))
 
-    def _kept(self, body: plan.Node, best: plan.Best | None) -> tuple[plan.Node, plan.Best | None]:
+    def _guard_best(
+        self, body: plan.Node, best: plan.Best | None
+    ) -> tuple[plan.Node, plan.Best | None]:
         """Return the rows that may be the best of their key, and how the best is chosen.
 
         Without a declared kind, it is one of the kind that is first by name, because a recursion
@@ -465,7 +467,7 @@ class _Guards:
             return self._values(body, [by, asked_of(value)])[0], best
         rows = self._values(body, [by, asked_of(value)])[0]
         _, refused, call = by_most_kinds(rows, by.function, [value], first=True)
-        self._failed(refused, call)
+        self._add_failure(refused, call)
         ranked = Ranked(best.largest)
         by_kinds = value.function.with_body(Call(constant(ranked), (value.function.body,)))
         return rows, replace(best, value=by_kinds)
@@ -475,11 +477,11 @@ class _Guards:
         unchanged."""
         if not node.is_tolerant():
             return node
-        starts = tuple(map(self._compared, node.starts, node.tolerances))
-        bodies = tuple(map(self._compared, node.bodies, node.tolerances))
+        starts = tuple(map(self._guard_tolerance, node.starts, node.tolerances))
+        bodies = tuple(map(self._guard_tolerance, node.bodies, node.tolerances))
         return with_fields(node, starts=starts, bodies=bodies)
 
-    def _compared(self, rows: plan.Node, tolerance: plan.Tolerance | None) -> plan.Node:
+    def _guard_tolerance(self, rows: plan.Node, tolerance: plan.Tolerance | None) -> plan.Node:
         """Return the rows whose values are compared from round to round."""
         if tolerance is None:
             return rows

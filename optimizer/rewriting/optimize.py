@@ -152,7 +152,7 @@ def _run(
     """
     root = every[-1]
 
-    def changed(node: plan.Node) -> plan.Node:
+    def rewrite_node(node: plan.Node) -> plan.Node:
         node = start = known.one(node)
         if id(node) in settled:
             return node
@@ -178,7 +178,7 @@ def _run(
         return root
     last, largest = [""], 0
     for passes in range(MOST_PASSES):
-        new = rebuilt(root, changed)
+        new = rebuilt(root, rewrite_node)
         if new is root:
             return root
         root = new

@@ -222,7 +222,7 @@ def with_own_levels(root: plan.Node) -> plan.Node:
     first = 1 + max(numbers, default=0)  # bodies may read outer levels
     levels: dict[plan.Node, int] = {}
 
-    def changed(node: plan.Node) -> plan.Node:
+    def number_level(node: plan.Node) -> plan.Node:
         if not isinstance(node, plan.Fixpoint | plan.Iterate):
             return node
         level = levels.setdefault(node, first + len(levels))
@@ -243,7 +243,7 @@ def with_own_levels(root: plan.Node) -> plan.Node:
         if _is_view(node):
             made[id(node)] = node
         elif id(node) not in made:
-            found = changed(with_inputs(node, [made[id(s)] for s in node.inputs()]))
+            found = number_level(with_inputs(node, [made[id(s)] for s in node.inputs()]))
             made[id(node)] = found
             if found is not node:
                 FORMS.carry(node, found, lambda part: made[id(part)])

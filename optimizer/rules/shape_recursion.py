@@ -36,8 +36,8 @@ def shape_recursion(node: plan.Node) -> plan.Node:
     if not news:
         return node
 
-    def shaped(part: plan.Recursive) -> plan.Node:
+    def add_shapes(part: plan.Recursive) -> plan.Node:
         return replace(part, of=known[part.index]) if part.index in news else part
 
-    bodies = tuple(substituted(body, node.level, shaped) for body in node.bodies)
+    bodies = tuple(substituted(body, node.level, add_shapes) for body in node.bodies)
     return replace(node, bodies=bodies)

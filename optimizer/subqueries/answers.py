@@ -171,7 +171,7 @@ class Answers:
                 unguarded = (s for s in ready if not has_subquery(guards[s] or TRUE))
                 query = next(unguarded)
                 self._ask(query, guards[query])
-            exprs = tuple([self._replaced(expr) for expr in exprs])
+            exprs = tuple([self._replace_known(expr) for expr in exprs])
         return exprs
 
     def _ask(self, query: Subquery, guard: Expr | None) -> None:
@@ -220,7 +220,7 @@ class Answers:
         )
         return Parameter(count)
 
-    def _replaced(self, expr: Expr) -> Expr:
+    def _replace_known(self, expr: Expr) -> Expr:
         return transform(transform(expr, lambda part: self._known.get(part, part)), project_node)
 
     # Each kind.
@@ -253,7 +253,7 @@ class Answers:
         """Return the results of some aggregates for each row."""
         place = Parameter(bindings(self.rows))
         gate = Gate()
-        (source,) = self._gated(request, gate).inputs()
+        (source,) = self._gate_request(request, gate).inputs()
         node = plan.Aggregate(source, None, folded)
         if not request.values:
             self.rows = plan.Product(self.rows, gate.open(node, asking))
@@ -285,7 +285,7 @@ class Answers:
                 f"{explain.headline(request.node)}\n  select() one of them"
             )
         gate = Gate()
-        node = self._gated(request, gate)
+        node = self._gate_request(request, gate)
         row = all_parameters(bindings(node))
         asked = self._translation(request, asking)
         x = asked.of(node) if request.values else KeyedRows(node, tuple_of(), row)
@@ -298,7 +298,7 @@ class Answers:
         found = Conditional(there, Item(place, constant(1)), NONE) if is_value else there
         self._known[request.query] = found
 
-    def _gated(self, request: _Request, gate: Gate) -> plan.Node:
+    def _gate_request(self, request: _Request, gate: Gate) -> plan.Node:
         return request.node if request.is_quiet else gate.before(request.node)
 
     def _translation(self, request: _Request, asking: plan.Node) -> Translation:

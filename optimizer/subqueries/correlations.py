@@ -271,14 +271,14 @@ def _value_from_results(
 def _replace_none_tests(expr: Expr, present: frozenset[Expr] = frozenset()) -> Expr:
     """Replace tests for None of expressions that are not None."""
 
-    def decided(part: Expr) -> Expr:
+    def decide_test(part: Expr) -> Expr:
         match part:
             case Operation("is" | "is not" as operator, (of, Constant(None))) if of in present:
                 return TRUE if operator == "is not" else FALSE
             case _:
                 return fold_node(part)
 
-    return transform(expr, decided)
+    return transform(expr, decide_test)
 
 
 def constant_of_no_rows(value: Any) -> Constant:

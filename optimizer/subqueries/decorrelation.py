@@ -232,10 +232,10 @@ def _wider(node: plan.Node, source: plan.Node, how: How) -> plan.Node:
     answers = Answers(source, how, names, origins)
     bodies = dict(zip(every, answers.read(*(f.body for f in every)), strict=True))
 
-    def changed(f: Function) -> Function:
+    def lift_callable(f: Function) -> Function:
         return _lift_answers(answers, f, bodies[f]) if isinstance(f, Lifted) else f
 
-    made: Any = with_functions(node, changed)
+    made: Any = with_functions(node, lift_callable)
     if isinstance(node, plan.Aggregate):
         made = replace(
             made, aggregates=tuple(_keep_row_value(a, answers, count) for a in made.aggregates)

@@ -452,9 +452,9 @@ class _Narrowing:
         """Return a callable that reads narrowed values; itself if it reads no arguments."""
         if not isinstance(function, Lifted) or not read_by(function.body):
             return function
-        return function.with_body(self._changed(function.body))
+        return function.with_body(self._narrow_expr(function.body))
 
-    def _changed(self, expr: Expr) -> Expr:
+    def _narrow_expr(self, expr: Expr) -> Expr:
         """Return an expression whose largest calm parts over outer rows are read as values.
 
         New values are recorded in `values`.
@@ -468,7 +468,7 @@ class _Narrowing:
             if isinstance(expr, Outer) or (self._is_calm(value) and not is_container(value)):
                 return self.values.setdefault(value, Outer(len(self.values)))
         old = parts(expr)
-        new = tuple([self._changed(part) for part in old])
+        new = tuple([self._narrow_expr(part) for part in old])
         return expr if all(map(is_, old, new)) else rebuilt(expr, new)
 
 

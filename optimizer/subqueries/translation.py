@@ -186,7 +186,7 @@ class Translation:
                 x = self.side(source)
                 return self.packed(replace(x, row=(self.callable(f, x).body,)), f)
             case plan.Unnest(source, f) | plan.SelectMany(source, f):
-                return self._unnested(node, self.side(source), f)
+                return self._unnest_rows(node, self.side(source), f)
             case plan.Distinct(source):
                 x = self._alone(self.side(source))
                 return replace(x, node=plan.Distinct(x.node))
@@ -194,13 +194,13 @@ class Translation:
                 x = self.side(source)
                 return replace(x, node=plan.Negate(x.node), covers=False)
             case plan.Extend(source):
-                return self._extended(node, self.side(source))
+                return self._extend_rows(node, self.side(source))
             case (
                 plan.Product() | plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin()
             ):
                 return translate_join(self, node)
             case plan.Aggregate(source):
-                return self._aggregated(node, self.side(source))
+                return self._aggregate_rows(node, self.side(source))
             case plan.OrderBy(source, keys, limit, offset, shown):
                 if limit is None:
                     x = self._in_no_order(node)
@@ -210,7 +210,7 @@ class Translation:
             case plan.Top(source, own, keys, limit, offset):
                 return self._top(self.side(source), own, keys, limit, offset)
             case plan.Reduce(source):
-                return self._reduced(node, self.packed(self.side(source)))
+                return self._reduce_groups(node, self.packed(self.side(source)))
             case plan.Fixpoint() | plan.Component() | plan.Iterate():
                 raise self._of_recursion(node)
             case _ if len(node.inputs()) == 2:
@@ -292,7 +292,7 @@ class Translation:
         made = of_values(replace(found, conditions=tuple(rest)), by)
         return KeyedRows(filter_source(made), one_value(by), made.row, plain=True)
 
-    def _unnested(self, node: plan.Node, x: KeyedRows, f: Function) -> KeyedRows:
+    def _unnest_rows(self, node: plan.Node, x: KeyedRows, f: Function) -> KeyedRows:
         """Return the unnested rows with the value: a new binding, or for `select_many` the row."""
         count = bindings(x.node)
         made = plan.Unnest(x.node, self.callable(f, x))
@@ -300,7 +300,7 @@ class Translation:
             return KeyedRows(made, x.key, (*x.row, Parameter(count)), plain=x.plain)
         return self.packed(KeyedRows(made, x.key, (Parameter(count),), plain=x.plain))
 
-    def _extended(self, node: plan.Extend, x: KeyedRows) -> KeyedRows:
+    def _extend_rows(self, node: plan.Extend, x: KeyedRows) -> KeyedRows:
         """Return the rows with the columns of an extend; all old bindings stay in the node."""
         count = bindings(x.node)
         every = all_parameters(count + len(node.columns))
@@ -335,7 +335,7 @@ class Translation:
         test = self.plain(conjunction(tuple(tests)), x)
         return replace(x, node=plan.Where(x.node, test), plain=False)
 
-    def _aggregated(self, node: plan.Aggregate, x: KeyedRows) -> KeyedRows:
+    def _aggregate_rows(self, node: plan.Aggregate, x: KeyedRows) -> KeyedRows:
         """Return the aggregate for each value; without a key, also for values that have no rows."""
         folded = self.folded(node, x)
         made = plan.Aggregate(x.node, self.by(x, node.key), folded)
@@ -344,7 +344,7 @@ class Translation:
             key, own = items(Parameter(0), 2)
             return KeyedRows(made, key, (own, *results), x.covers, x.plain)
         found = KeyedRows(made, Parameter(0), results, True, x.plain)
-        return found if x.covers else self._filled(found, node)
+        return found if x.covers else self._fill_empty(found, node)
 
     def folded(self, node: plan.Aggregate, x: KeyedRows) -> tuple[plan.Folded, ...]:
         """Return the aggregates of a node, rewritten to the rows of the query."""
@@ -356,7 +356,7 @@ class Translation:
             return self.callable(folded.value, x)
         return None if folded.name == "Count" else self.plain(one_value(x.row), x)
 
-    def _filled(self, x: KeyedRows, node: plan.Aggregate) -> KeyedRows:
+    def _fill_empty(self, x: KeyedRows, node: plan.Aggregate) -> KeyedRows:
         """Add the result for no rows to an aggregate of all rows, for each value without rows."""
         found = self.packed(x)
         match = plan.Match(
@@ -395,7 +395,7 @@ class Translation:
         made = plan.Top(x.node, self.by(x, own), keys, limit, offset)
         return replace(x, node=made, covers=covers)
 
-    def _reduced(self, node: plan.Reduce, x: KeyedRows) -> KeyedRows:
+    def _reduce_groups(self, node: plan.Reduce, x: KeyedRows) -> KeyedRows:
         """Return the reduce of the groups of each value."""
         f = node.function
         assert isinstance(f, Opaque)

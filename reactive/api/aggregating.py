@@ -35,7 +35,7 @@ A8 = TypeVar("A8")
 class Aggregating(Generic[*Ts]):
     """Base of relations, which can be aggregated."""
 
-    def _aggregated(
+    def _aggregate_rows(
         self, aggregates: tuple[Any, ...], named: Mapping[str, Any], as_: Any
     ) -> Relation[Any]:
         """Return the relation of the aggregates of all rows."""
@@ -152,7 +152,7 @@ class Aggregating(Generic[*Ts]):
         >>> numbers.aggregate(Count(), Max(lambda n: n)).materialize().value
         (0, None)
         """
-        return self._aggregated(aggregates, named, as_)
+        return self._aggregate_rows(aggregates, named, as_)
 
 
 def plan_aggregates(

@@ -131,43 +131,43 @@ class Column:
         return self._binary("+", other)
 
     def __radd__(self, other: Any) -> Column:
-        return self._reflected("+", other)
+        return self._reflect("+", other)
 
     def __sub__(self, other: Any) -> Column:
         return self._binary("-", other)
 
     def __rsub__(self, other: Any) -> Column:
-        return self._reflected("-", other)
+        return self._reflect("-", other)
 
     def __mul__(self, other: Any) -> Column:
         return self._binary("*", other)
 
     def __rmul__(self, other: Any) -> Column:
-        return self._reflected("*", other)
+        return self._reflect("*", other)
 
     def __truediv__(self, other: Any) -> Column:
         return self._binary("/", other)
 
     def __rtruediv__(self, other: Any) -> Column:
-        return self._reflected("/", other)
+        return self._reflect("/", other)
 
     def __floordiv__(self, other: Any) -> Column:
         return self._binary("//", other)
 
     def __rfloordiv__(self, other: Any) -> Column:
-        return self._reflected("//", other)
+        return self._reflect("//", other)
 
     def __mod__(self, other: Any) -> Column:
         return self._binary("%", other)
 
     def __rmod__(self, other: Any) -> Column:
-        return self._reflected("%", other)
+        return self._reflect("%", other)
 
     def __pow__(self, other: Any) -> Column:
         return self._binary("**", other)
 
     def __rpow__(self, other: Any) -> Column:
-        return self._reflected("**", other)
+        return self._reflect("**", other)
 
     def __neg__(self) -> Column:
         return self._with(Operation("-", (self.expr,)))
@@ -190,7 +190,7 @@ class Column:
     def _binary(self, operator: str, other: Any) -> Column:
         return self._with(Operation(operator, (self.expr, expression(other))))
 
-    def _reflected(self, operator: str, other: Any) -> Column:
+    def _reflect(self, operator: str, other: Any) -> Column:
         return self._with(Operation(operator, (expression(other), self.expr)))
 
     def _with(self, expr: Expr) -> Column:

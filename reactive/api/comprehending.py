@@ -480,7 +480,7 @@ class Ties:
     def sorted(self, values: Iterable[Any], *, key: Any = None, reverse: bool = False) -> list[Any]:
         """Sort as `sorted` does, with tied rows in the order of the view."""
         of: Callable[[Any], Any] = (lambda row: row) if key is None else key
-        return list(in_order([(of(value), value) for value in self._placed(values)], reverse))
+        return list(in_order([(of(value), value) for value in self._order_values(values)], reverse))
 
     def min(self, *values: Any, **options: Any) -> Any:
         """Return the least value as `min` does, the first tied row in the order of the view."""
@@ -505,7 +505,7 @@ class Ties:
         ordered = self.sorted(found, key=options["key"], reverse=reverse)
         return ordered[0] if ordered else best(*values, **options)
 
-    def _placed(self, values: Iterable[Any]) -> list[Any]:
+    def _order_values(self, values: Iterable[Any]) -> list[Any]:
         """Return values in the order of the list, each copy at a place; absent values last."""
         every = list(values)
         places = []

@@ -112,7 +112,7 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
         try:
             key = self._key(value)
             found = self._held.get(key)
-            return found if found is not None and not found.closed else self._made(key)
+            return found if found is not None and not found.closed else self._make_view(key)
         except Exception as error:
             hide(error)
             raise
@@ -166,7 +166,7 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
             ) from None
         return key
 
-    def _made(self, key: Any) -> View[*Ts]:
+    def _make_view(self, key: Any) -> View[*Ts]:
         """Return the view of a key, made by the function.
 
         If another thread has made it meanwhile, that view is returned, unless it is closed.
@@ -491,7 +491,7 @@ def _are_tied(view: Any, shown: list[Any], theirs: list[Any]) -> bool:
     if order.shown is None or order.limit is not None or order.offset:
         return False
     start = 0
-    for alike_rows in runs(order, view._evaluated(order.input)):
+    for alike_rows in runs(order, view._evaluate_plan(order.input)):
         stop = start + len(alike_rows)
         wanted = Counter(alike_rows)
         if Counter(shown[start:stop]) != wanted or Counter(theirs[start:stop]) != wanted:

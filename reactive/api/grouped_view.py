@@ -104,7 +104,7 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
 
     def keys(self) -> list[K]:
         """Return the keys of the groups."""
-        keys: list[K] = self._read("keys")
+        keys: list[K] = self._read_leaf("keys")
         return keys
 
     @overload
@@ -129,9 +129,9 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
 
     def _find(self, key: Any) -> Any:
         """Return the row of a group, or None; a NaN in the key may be another object."""
-        found = self._read("find", key)
+        found = self._read_leaf("find", key)
         if found is None and (same := canonical(key)) is not key:
-            found = self._read("find", same)
+            found = self._read_leaf("find", same)
         return found
 
 

@@ -383,7 +383,7 @@ class Groups(Uncopyable, PerGroup[K, *Ts]):
         ([('b', 1, 2), ('t', 2, 6)], (2, 6))
         """
         node = plan_aggregates(self._relation, self._key, self._name, aggregates, named, as_)
-        return self._relation._grouped(node)
+        return self._relation._make_groups(node)
 
     if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
 

@@ -494,7 +494,7 @@ def _within_group(rows: Rows, level: object, group: plan.Node, key: Expr) -> Row
     def key_at(expr: Expr) -> Expr:
         return Outer(place) if isinstance(expr, Outer) else expr
 
-    def within(expr: Expr) -> Expr:
+    def rewrite_group(expr: Expr) -> Expr:
         if not isinstance(expr, Within):
             return expr
         inner = replace(expr.rows, arguments=expr.arguments)
@@ -503,18 +503,18 @@ def _within_group(rows: Rows, level: object, group: plan.Node, key: Expr) -> Row
 
     mine = rebuilt(group, lambda each: with_functions(each, with_key))
     node = substituted(rows.node, level, lambda _: mine)
-    row = tuple([transform(expr, within) for expr in rows.row])
+    row = tuple([transform(expr, rewrite_group) for expr in rows.row])
     return replace(rows, node=node, row=row, arguments=(*rows.arguments, key))
 
 
 def _of_one_group(inside: nesting.InnerRows, level: object, group: plan.Node) -> Rows:
     """Return the rows of the query on the group of a key, which is the only outer value."""
 
-    def asked(node: plan.Node) -> plan.Node:
+    def read_group(node: plan.Node) -> plan.Node:
         return group if isinstance(node, plan.Recursive) and node.level is level else node
 
     (node,) = inside.collected.inputs()
-    node = rebuilt(node, asked)
+    node = rebuilt(node, read_group)
     return Rows("list", node, (inside.row,), row_names(bindings(node)), None, (Parameter(0),))
 
 

@@ -87,7 +87,7 @@ def optimistic_read(
     (1, 0)
     """
 
-    def of(carefully: F) -> F:
+    def build_read(carefully: F) -> F:
         parts = {"ready": ready, "read": read, "if_found": if_found, "give": give}
 
         def first(self: Any, *arguments: Any, **named: Any) -> Any:
@@ -105,7 +105,7 @@ def optimistic_read(
         waiting: Any = wraps(carefully)(first)
         return waiting  # type: ignore[no-any-return]
 
-    return of
+    return build_read
 
 
 def _reading(carefully: F, parts: dict[str, str]) -> F:

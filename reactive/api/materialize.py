@@ -60,12 +60,12 @@ def _make_view(relation: AnyRelation, channel: Channel, *, kept: bool) -> AnyVie
         make = partial(_make_view, relation, channel, kept=False)
         return made_or_read(engine, channel.name, relation.plan, make)
 
-    def attached(source: Node) -> Node:
+    def attach_leaf(source: Node) -> Node:
         held = contents(relation.plan, source)
         return engine.graph.attach(held, source, channel, fill=isinstance(held, KEEPS_ROWS))
 
     try:
-        node = over(engine.queries, relation.plan, channel, attached, complete=True)
+        node = over(engine.queries, relation.plan, channel, attach_leaf, complete=True)
     except BaseException:
         engine.graph.sweep()
         raise

@@ -180,12 +180,12 @@ class NestedRelation(Relation[*Ts]):
             return make_nested(made, self.nesting, self.order, inside, begin)
         return made
 
-    def _grouped(self, node: plan.Node) -> GroupedRelation[Any]:
+    def _make_groups(self, node: plan.Node) -> GroupedRelation[Any]:
         """Return groups over the rows without bags, if no callable reads a bag."""
         above, groups = (node, node.inputs()[0]) if isinstance(node, plan.Select) else (None, node)
         begin = self._begin(groups)
         if begin is None:
-            return super()._grouped(node)
+            return super()._make_groups(node)
         made = begin.plan if above is None else with_inputs(above, [begin.plan])
         return GroupedRelation(self._engine, made, self._kept_views())
 
@@ -197,9 +197,9 @@ class NestedRelation(Relation[*Ts]):
         made = narrow_bindings(node, range(bindings(begin.plan)), begin.plan)
         return None if made is None else Relation(self._engine, made, self._kept_views())
 
-    def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
+    def _convert_callable(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
         """Convert a callable; one that reads nested rows reads their queries, if possible."""
-        made = super()._named(function, known, role)
+        made = super()._convert_callable(function, known, role)
         begin = len(self.nesting.columns) - len(self.inside)
         return read_inside(self._engine, made, known, role, self.inside, begin)
 
@@ -317,24 +317,24 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
 
     def keys(self) -> list[Any]:
         """Return the keys of the rows."""
-        keys: list[Any] = self._read("keys")
+        keys: list[Any] = self._read_leaf("keys")
         return keys
 
     def __contains__(self, item: object) -> bool:
         return self._find(item) is not None or self.count(item) > 0
 
     def __len__(self) -> int:
-        return int(self._read("__len__"))
+        return int(self._read_leaf("__len__"))
 
     def count(self, row: object) -> int:
         """Return the number of copies of `row`, 0 if it is absent."""
-        found: int = self._read("count", row)
+        found: int = self._read_leaf("count", row)
         if not found and (same := canonical(row)) is not row:
-            found = self._read("count", same)
+            found = self._read_leaf("count", same)
         return found
 
     def _all_rows(self) -> list[Any]:
-        rows: list[Any] = self._read("rows")
+        rows: list[Any] = self._read_leaf("rows")
         return rows
 
     def _each(self) -> Iterable[Any]:
@@ -344,7 +344,7 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
             pieces = None if find is None else find()
         return self._all_rows() if pieces is None else repeat_by_weight(chain.from_iterable(pieces))
 
-    def _read(self, what: str, *arguments: Any) -> Any:
+    def _read_leaf(self, what: str, *arguments: Any) -> Any:
         """Return an answer of the leaf, inside the lock, because a tree may cache its reads."""
         with self._reading():
             return self._ask(what, *arguments)
@@ -360,9 +360,9 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
 
     def _find(self, key: Any) -> Any:
         """Return the row of a key, tried as given and then canonical; None if there is none."""
-        found = self._read("find", key)
+        found = self._read_leaf("find", key)
         if found is None and (same := canonical(key)) is not key:
-            found = self._read("find", same)
+            found = self._read_leaf("find", same)
         return found
 
 
@@ -415,9 +415,9 @@ class UnnestedRelation(Relation[*Ts]):
         )
         return None if made is None else Relation(self._engine, made, self._kept_views())
 
-    def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
+    def _convert_callable(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
         """Return the callable as a function; it reads queries in place of bags if it can."""
-        made = super()._named(function, known, role)
+        made = super()._convert_callable(function, known, role)
         return read_inside(self._engine, made, known, role, self.inside, self.place)
 
 
@@ -542,13 +542,13 @@ class OrderedNestedView(OrderedView[*Ts]):
 
     def limit(self, n: int, offset: int = 0) -> Any:
         """Return the `n` rows after the first `offset` rows, as a relation that sorts again."""
-        return self._ordered().limit(n, offset)
+        return self._ordered_source().limit(n, offset)
 
     def previous(self) -> Any:
         """Return the rows as of the previous commit; see `OrderedRelation.previous`."""
-        return self._ordered().previous()
+        return self._ordered_source().previous()
 
-    def _ordered(self) -> Any:
+    def _ordered_source(self) -> Any:
         return self.relation if self.query is None else self.query
 
     def subscribe(

@@ -446,11 +446,11 @@ def _subquery(node: plan.Aggregate, mine: Mapping[int, int]) -> Subquery:
 def _renumber_outers(node: plan.Node, places: Mapping[int, int]) -> plan.Node:
     """Return a plan with other numbers of its outer values."""
 
-    def numbered(expr: Expr) -> Expr:
+    def renumber_outer(expr: Expr) -> Expr:
         return Outer(places[expr.index], expr.shape) if isinstance(expr, Outer) else expr
 
     def function(f: Function) -> Function:
-        return f.with_body(transform(f.body, numbered)) if isinstance(f, Lifted) else f
+        return f.with_body(transform(f.body, renumber_outer)) if isinstance(f, Lifted) else f
 
     return rebuilt(node, lambda each: with_functions(each, function))
 

@@ -45,7 +45,7 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
     def __getitem__(self, position: Any) -> Any:
         try:
             if not isinstance(position, slice):
-                return self._read("at", position)
+                return self._read_leaf("at", position)
             with self._reading():
                 start, stop, step = position.indices(len(self._contents))
                 if step == 1:

@@ -548,7 +548,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         check_callable(taken_key, self.plan)
         return Groups(self, taken_key, name or "key")
 
-    def _aggregated(
+    def _aggregate_rows(
         self, aggregates: tuple[Any, ...], named: Mapping[str, Any], as_: Any
     ) -> Relation[Any]:
         return self._new(plan_aggregates(self, None, None, aggregates, named, as_))
@@ -714,7 +714,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def _in_sequence(self, node: plan.OrderBy, views: tuple[AnyView, ...]) -> OrderedRelation[Any]:
         return OrderedRelation(self._engine, node, views)
 
-    def _grouped(self, node: plan.Node) -> GroupedRelation[Any]:
+    def _make_groups(self, node: plan.Node) -> GroupedRelation[Any]:
         return GroupedRelation(self._engine, node, self._kept_views())
 
     def _query(self) -> Relation[*Ts]:
@@ -732,23 +732,23 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         if isinstance(function, Column):
             bindings_of = columns.name_bindings(known_shapes(self.plan))
             return columns.resolve_names(function.expr, bindings_of, role, function.place)
-        return self._taken(function, role, more)
+        return self._take_callable(function, role, more)
 
-    def _taken(self, function: Callable[..., Any], role: str, more: int = 0) -> Function:
+    def _take_callable(self, function: Callable[..., Any], role: str, more: int = 0) -> Function:
         """Convert a callable of the bindings, and of `more` others, to a function of the plan."""
-        return self._named(function, (*shapes(self.plan), *(None,) * more), role)
+        return self._convert_callable(function, (*shapes(self.plan), *(None,) * more), role)
 
     def _taken_of_row(self, function: Callable[..., Any], role: str) -> Function:
         """Convert a callable of the row as one value to a function of the plan."""
-        return self._named(function, (row_shape(self.plan),), role)
+        return self._convert_callable(function, (row_shape(self.plan),), role)
 
-    def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
+    def _convert_callable(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
         """Convert a callable, which may name relations, to a function of the plan."""
 
-        def read(named: Opaque) -> Function:
+        def lift_named(named: Opaque) -> Function:
             return comprehending.lift_over_relations(self._engine, named, known)
 
-        return take_callable(function, len(known), role, read)
+        return take_callable(function, len(known), role, lift_named)
 
     def _check_other(self, role: str, other: AnyRelation) -> None:
         """Refuse an object that is no relation, or a relation of another database."""

@@ -171,7 +171,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
     @optimistic_read("len(node.operator)", ready=LEAF)
     def __len__(self) -> int:
-        return int(self._read("__len__"))
+        return int(self._read_leaf("__len__"))
 
     @optimistic_read("node.operator.count(row)", ready=LEAF, if_found="found > 0", give="True")
     def __contains__(self, row: object) -> bool:
@@ -192,9 +192,9 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
     @optimistic_read("node.operator.count(row)", ready=LEAF, if_found="found")
     def count(self, row: object) -> int:
         """Return the number of copies of `row`, 0 if it is absent."""
-        found: int = self._read("count", row)
+        found: int = self._read_leaf("count", row)
         if not found and (same := canonical(row)) is not row:
-            found = self._read("count", same)
+            found = self._read_leaf("count", same)
         return found
 
     @overload
@@ -258,7 +258,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         self._check_open()
         family.verify_views(self._engine, [cast(AnyView, self)])
 
-    def _evaluated(self, node: plan.Node) -> Any:
+    def _evaluate_plan(self, node: plan.Node) -> Any:
         """Evaluate a plan from scratch, and return its rows."""
         with self._engine.inside():
             node = self._engine.queries.base(node)
@@ -540,13 +540,13 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
     @optimistic_read("node.operator.rows()", ready=LEAF)
     def _all_rows(self) -> list[Any]:
-        rows: list[Any] = self._read("rows")
+        rows: list[Any] = self._read_leaf("rows")
         return rows
 
     def _each(self) -> Iterable[Any]:
         return self._all_rows()
 
-    def _read(self, what: str, *arguments: Any) -> Any:
+    def _read_leaf(self, what: str, *arguments: Any) -> Any:
         """Return an answer of the leaf, as of the last commit."""
         node = self._node
         if node is not None and not node.deferred:

@@ -323,7 +323,7 @@ class BucketedRemote:
         touched = None if away else {bucket for _, bucket, _, _ in entries}
         parts = self._tables.parts(self._rows)
         if sum(self._tables.manifest.rows(ROWS)) > FEW * rows:
-            parts = [self._touched(part, touched, new, rows) for part in parts]
+            parts = [self._touched_rows(part, touched, new, rows) for part in parts]
         found = union_frames(
             [_mark_new(new, is_new=True), *(_mark_new(p, is_new=False) for p in parts)]
         )
@@ -334,7 +334,7 @@ class BucketedRemote:
         )
         return found.mapInArrow(run, CHANGES_DDL)
 
-    def _touched(
+    def _touched_rows(
         self, part: DataFrame, touched: set[int] | None, new: DataFrame, rows: int
     ) -> DataFrame:
         """Return the rows of touched buckets in a part of the state."""

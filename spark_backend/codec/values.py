@@ -173,7 +173,7 @@ def _as_whole(value: Value, of: Whole) -> Column:
     if of.kind in (tuple, frozenset):
         return F.transform(value.column, lambda v: as_type(Value(v, before), after))
 
-    def counted(pair: Column) -> Column:
+    def convert_pair(pair: Column) -> Column:
         typed = as_type(Value(pair.getField("value"), before), after)
         return F.struct(typed.alias("value"), pair.getField("weight").alias("weight"))
 

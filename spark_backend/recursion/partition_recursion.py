@@ -116,7 +116,7 @@ class PartitionRecursion:
         derived = [frame for frame in (seeds, ways) if frame is not None]
         if not derived:
             return None
-        keys = self._touched(flush, union_frames(derived))
+        keys = self._touched_partitions(flush, union_frames(derived))
         found = self._recompute(flush, keys, seeds)
         flush.add(self._rows, found)
         self._arrange(flush, found)
@@ -138,7 +138,7 @@ class PartitionRecursion:
                 found.append(frame.select(row.alias("row"), "weight"))
         return union_frames(found) if found else None
 
-    def _touched(self, flush: Flush, derived: DataFrame) -> DataFrame:
+    def _touched_partitions(self, flush: Flush, derived: DataFrame) -> DataFrame:
         """Return the partitions of rows that may be deleted or inserted: `key`, its hash `h`, and
         the bucket of partitions `p`."""
         rows = derived.filter("row is not null")

@@ -172,7 +172,7 @@ class StateTables:
             "later": [s for s in segments if not s.is_base],
         }
         return {
-            name: self._read(spec, some, with_bucket=name == "base")
+            name: self._read_segments(spec, some, with_bucket=name == "base")
             for name, some in parts.items()
             if any(one.files for one in some)
         }
@@ -184,15 +184,15 @@ class StateTables:
         ----------
         hashes: hashes of keys; None for all rows.
         """
-        segments = [s for s in self._near(spec, hashes) if s.files]
+        segments = [s for s in self._segments_near(spec, hashes) if s.files]
         if not segments:
             empty: DataFrame = self._session.spark.createDataFrame([], spec.schema)
             return empty
-        return self._read(spec, segments, with_bucket=False)
+        return self._read_segments(spec, segments, with_bucket=False)
 
     def rows_near(self, spec: TableSpec, hashes: Collection[int] | None = None) -> int:
         """Return the number of rows that `near` reads."""
-        return sum(segment.rows for segment in self._near(spec, hashes))
+        return sum(segment.rows for segment in self._segments_near(spec, hashes))
 
     def is_added_up(self, spec: TableSpec, held: Sequence[Segment] | None = None) -> bool:
         """Return True if each row is in the base once: the base was merged from earlier
@@ -242,7 +242,7 @@ class StateTables:
         of = FLUSH, number, added, rows, buckets, tasks
         found = self._write(*of, apart if is_first else ()) if names else {}
         if refused is not None and refused in found:
-            told = FlushRefused(self._fetched(self._specs[refused], [found[refused]]))
+            told = FlushRefused(self._fetch_rows(self._specs[refused], [found[refused]]))
             self._holds.drop(found.values())
             raise told
         self._add(number, found, tokens, {*gone, *(n for n, s in self._specs.items() if s.is_here)})
@@ -313,17 +313,17 @@ class StateTables:
         Return None for no rows.
         """
         found = [s for s in self._segments(spec) if s.folder.startswith(flush_prefix(number))]
-        return self._fetched(spec, found) if found else None
+        return self._fetch_rows(spec, found) if found else None
 
     def all_rows(self, spec: TableSpec) -> pa.Table:
         """Return all rows of a table in the driver; copies of a row are not added up."""
-        return self._fetched(spec, self._segments(spec))
+        return self._fetch_rows(spec, self._segments(spec))
 
     def look_up(self, spec: TableSpec, hash_of: int) -> pa.Table:
         """Return the rows with a key hash, in the driver; copies of a row are not added up."""
         assert spec.hashed is not None
-        segments = self._near(spec, [hash_of])
-        return self._fetched(spec, segments, pc.field(spec.column(spec.hashed)) == hash_of)
+        segments = self._segments_near(spec, [hash_of])
+        return self._fetch_rows(spec, segments, pc.field(spec.column(spec.hashed)) == hash_of)
 
     def sought(
         self,
@@ -338,17 +338,17 @@ class StateTables:
         ----------
         among: the path of a column, and the values that the wanted rows have in it.
         """
-        near = self._near(spec, hashes)
+        near = self._segments_near(spec, hashes)
         if among is None:
-            return self._fetched(spec, near)
+            return self._fetch_rows(spec, near)
         (first, *path), values = among
         where = pc.is_in(pc.field((spec.column(first), *path)), value_set=values)
         copy = self._sorted.near(
-            spec.name, self._segments(spec), near, (first, *path), partial(self._fetched, spec)
+            spec.name, self._segments(spec), near, (first, *path), partial(self._fetch_rows, spec)
         )
         if copy is None:
-            return self._fetched(spec, near, where)
-        later = self._fetched(spec, [s for s in near if not s.is_base], where)
+            return self._fetch_rows(spec, near, where)
+        later = self._fetch_rows(spec, [s for s in near if not s.is_base], where)
         return pa.concat_tables([copy.having(values), later])
 
     def pieces(self, spec: TableSpec) -> Iterator[pa.Table]:
@@ -362,9 +362,9 @@ class StateTables:
         for place in range(count):
             left = of - (of / count) * count  # as in C: with the sign of the hash
             here = (left == place) | (left == place - count) if count > 1 else None
-            yield self._fetched(spec, self._segments_of_buckets(spec, [place]), here)
+            yield self._fetch_rows(spec, self._segments_of_buckets(spec, [place]), here)
 
-    def _near(self, spec: TableSpec, hashes: Collection[int] | None) -> Sequence[Segment]:
+    def _segments_near(self, spec: TableSpec, hashes: Collection[int] | None) -> Sequence[Segment]:
         """Return the later segments, and the base segments of the buckets of some hashes, or of
         all."""
         if hashes is None:
@@ -380,7 +380,11 @@ class StateTables:
             for s in self._segments(spec)
         ]
 
-    def _fetched(self, spec: TableSpec, segments: Sequence[Segment], where: Any = None) -> pa.Table:
+    def _fetch_rows(
+        self, spec: TableSpec, segments: Sequence[Segment], where: Any = None
+    ) -> pa.Table:
+        self, spec: TableSpec, segments: Sequence[Segment], where: Any = None
+    ) -> pa.Table:
         """Read the rows of segments into the driver.
 
         Raises
@@ -440,10 +444,10 @@ class StateTables:
         kind = f"{BASE if is_base else MERGED}/{spec.name}"
         found: dict[str, Segment] = {}
         if not is_base and _are_few(gone):
-            here = net_table(spec, self._fetched(spec, gone))
+            here = net_table(spec, self._fetch_rows(spec, gone))
             found = self._write_here(kind, self.number or 0, {spec.name: here})
         elif any(s.files for s in gone):
-            net = net_frame(spec, self._read(spec, gone, with_bucket=False))
+            net = net_frame(spec, self._read_segments(spec, gone, with_bucket=False))
             buckets = {spec.name: count} if is_base else {}
             given = {spec.name: net if is_base else net.coalesce(1)}
             found = self._write(kind, self.number or 0, given, rows, buckets)
@@ -490,7 +494,7 @@ class StateTables:
     def _segments(self, spec: TableSpec) -> Sequence[Segment]:
         return self.manifest.tables.get(spec.name, ())
 
-    def _read(
+    def _read_segments(
         self, spec: TableSpec, segments: Sequence[Segment], *, with_bucket: bool
     ) -> DataFrame:
         """Return the rows of segments.

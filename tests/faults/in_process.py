@@ -69,8 +69,8 @@ def table_of(entries: Sequence[tuple[Any, ...]]) -> pa.Table:
 class Tables(StateTables):
     """State tables that are read and written here."""
 
-    def _read(self, spec: TableSpec, segments: Sequence[Segment], **more: Any) -> Any:
-        return Frame(self._fetched(spec, segments))
+    def _read_segments(self, spec: TableSpec, segments: Sequence[Segment], **more: Any) -> Any:
+        return Frame(self._fetch_rows(spec, segments))
 
     def _job(self, folder: str, added: Any, buckets: Mapping[str, int], tasks: Any) -> None:
         given: Any = (

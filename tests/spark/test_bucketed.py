@@ -150,7 +150,7 @@ def test_a_flush_reads_the_buckets_that_it_touches_and_writes_a_file_for_each_ta
     remote.apply(0, keyed(of, remote, rows), quiet=True)
     assert remote._tables.buckets(remote._rows) == 8
     given = keyed(of, remote, [((1, 5), 1)])
-    touched = remote._touched(
+    touched = remote._touched_rows(
         remote._tables.parts(remote._rows)[0], {given[0][1]}, session.spark.range(0), 1
     )
     assert len(touched.collect()) == 1

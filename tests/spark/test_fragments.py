@@ -168,7 +168,7 @@ def test_a_look_up_reads_one_bucket_of_the_base_and_what_came_later(
     base, later = next(of for name, of in found.items() if name.startswith("output"))
     assert (base.buckets, later.is_base) == (4, False)
     read: list[Segment] = []
-    real = StateTables._fetched
+    real = StateTables._fetch_rows
 
     def spied(
         state: StateTables, spec: TableSpec, segments: list[Segment], where: Any = None
@@ -176,7 +176,7 @@ def test_a_look_up_reads_one_bucket_of_the_base_and_what_came_later(
         read.extend(segments)
         return real(state, spec, segments, where)
 
-    monkeypatch.setattr(StateTables, "_fetched", spied)
+    monkeypatch.setattr(StateTables, "_fetch_rows", spied)
     for key in range(12):
         read.clear()
         assert list(remote.at(float(key))) == [((float(key), 3 if key == 7 else 2), 1)]

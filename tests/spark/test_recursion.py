@@ -257,14 +257,14 @@ def test_only_partitions_that_a_change_can_touch_are_given_to_workers(
 ) -> None:
     remote = remote_of(session, fragment_of(lambda e, f, w: reach(e)), tmp_path)
     remote.apply(0, [(0, 0, edge, 1) for edge in (Edge(1, 2), Edge(2, 3), Edge(5, 6))])
-    touched, find = [], PartitionRecursion._touched
+    touched, find = [], PartitionRecursion._touched_partitions
 
     def noted(step: Any, flush: Any, derived: Any) -> Any:
         keys = find(step, flush, derived)
         touched.append({row.key for row in keys.collect()})
         return keys
 
-    monkeypatch.setattr(PartitionRecursion, "_touched", noted)
+    monkeypatch.setattr(PartitionRecursion, "_touched_partitions", noted)
     come_and_go = [(Edge(1, 3), 1), (Edge(3, 4), 1), (Edge(6, 5), 1), (Edge(1, 3), -1)]
     for number, (edge, weight) in enumerate(come_and_go, 1):
         remote.apply(number, [(0, 0, edge, weight)])

@@ -138,7 +138,7 @@ class Fetched:
         self.rows = 0
         for name in ("collect", "toArrow", "toPandas", "take"):
             self._spy(patch, type_of_frames(), name)
-        self._spy(patch, StateTables, "_fetched")
+        self._spy(patch, StateTables, "_fetch_rows")
 
     def _spy(self, patch: pytest.MonkeyPatch, of: Any, name: str) -> None:
         real = getattr(of, name)

@@ -177,7 +177,7 @@ class Subscription(Uncopyable, Closeable, Generic[T]):
                 "  use changes(), or on=loop, the event loop that is to run it"
             )
 
-    def _failed(self, error: BaseException) -> None:
+    def _record_failure(self, error: BaseException) -> None:
         """Record and log the exception of the callback."""
         hide(error)
         self.error = error
@@ -459,7 +459,7 @@ class Relay:
             elif is_loop(self._on):
                 self._on.call_soon_threadsafe(self._start)
             else:
-                self._on.submit(self._run).add_done_callback(self._done)
+                self._on.submit(self._run).add_done_callback(self._end_if_cancelled)
         except Exception as error:
             self._end(error)
 
@@ -472,7 +472,7 @@ class Relay:
             except (
                 BaseException
             ) as error:  # recorded in the subscription: the thread has no caller to raise it to
-                subscription._failed(error)
+                subscription._record_failure(error)
             del found, subscription
 
     def _start(self) -> None:
@@ -489,7 +489,7 @@ class Relay:
             self._is_begun = False
             raise
 
-    def _done(self, future: Any) -> None:
+    def _end_if_cancelled(self, future: Any) -> None:
         """End the subscription if the executor has cancelled the run."""
         if future.cancelled():
             self._end(RuntimeError("cannot run what was submitted: it was cancelled"))
@@ -521,9 +521,9 @@ async def _call_and_await(callback: Callback, delta: Delta[Any], of: Subscriptio
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        of._failed(error)
+        of._record_failure(error)
     except Exception as error:
-        of._failed(error)
+        of._record_failure(error)
 
 
 def is_loop(on: Any) -> bool:

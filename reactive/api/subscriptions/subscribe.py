@@ -66,12 +66,12 @@ def subscribe(
     with engine.shaping():
         channel = Channel(query, None, place)
 
-        def attached(source: Node) -> tuple[Node, Rows | None]:
+        def attach_leaf(source: Node) -> tuple[Node, Rows | None]:
             order = source.operator if isinstance(query, plan.OrderBy) else None
             rows = _rows(engine, source, order) if snapshot else None
             return engine.graph.attach(ChangesOnly(order), source, channel, fill=False), rows
 
-        node, rows = over(engine.queries, query, channel, attached, complete=snapshot)
+        node, rows = over(engine.queries, query, channel, attach_leaf, complete=snapshot)
         engine.queries.watch(node, query)
         begin = None if rows is None else lambda: rows
         return join(engine, node, callback, LeafHolder(engine, node), begin, way)
@@ -173,12 +173,12 @@ class Runs:
         (thing,) = box
         is_open = thing is not None and not thing.closed
         del thing
-        if is_open and _references(box) == self._remembered(runs)[id(box[0])]:
+        if is_open and _references(box) == self._count_references(runs)[id(box[0])]:
             if not isinstance(box[0], Subscription):  # whose channel may be that of an open view
                 box[0]._channel.reason = f"{by} ran the cell again that made it"
             box[0].close()
 
-    def _remembered(self, runs: list[Any]) -> Counter[int]:
+    def _count_references(self, runs: list[Any]) -> Counter[int]:
         """Return the number of references of the history to each object, by its `id`."""
         found = Counter(map(id, self._history(runs)))
         boxes = {id(v): [v] for v in self._history(runs) if isinstance(v, CONTAINERS)}

@@ -59,9 +59,11 @@ class WaitingDeltas:
             return False
         if self._maxsize is not None:
             return length >= self._maxsize
-        return self._limits is not None and self._limits.are_exceeded(length + 1, self._unmerged)
+        return self._limits is not None and self._limits.are_exceeded(
+            length + 1, self._unmerged_deltas
+        )
 
-    def _unmerged(self) -> list[Delta[Any]]:
+    def _unmerged_deltas(self) -> list[Delta[Any]]:
         return [each for each in self._deltas if isinstance(each, Delta)]
 
     def pop(self) -> Delta[Any] | DeltaAccumulator:

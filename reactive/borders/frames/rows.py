@@ -366,13 +366,13 @@ def _record(spec: Spec) -> Any:
     typed = [(field, type_of(inner)) for field, inner in fields]
     names = [field for field, _ in fields]
 
-    def reduced(row: Any) -> Any:
+    def reduce_row(row: Any) -> Any:
         return _unpickled, (spec, [getattr(row, name) for name in names])
 
     # a field object each: class attributes such as `mro` would be taken for defaults
     apart = [(field, of, field_with()) for field, of in typed]
     made: Any = make_dataclass(name, apart, frozen=True, slots=True)
-    made.__module__, made.__reduce__ = __name__, reduced
+    made.__module__, made.__reduce__ = __name__, reduce_row
     made.__doc__ = f"A row with the columns {', '.join(names)}."
     return made
 

@@ -114,7 +114,7 @@ class Follower:
         found.forget()
         return taken
 
-    def _noted(self, connection: Any) -> TouchedRows | None:
+    def _pooled_rows(self, connection: Any) -> TouchedRows | None:
         """Return the touched rows of a pool's connection; None for a connection without a pool."""
         try:
             found: TouchedRows | None = connection.info.get(self)
@@ -207,7 +207,7 @@ class Follower:
 
     def _do_commit(self, connection: Any) -> None:
         """Commit the connection, together with the tables if it has touched rows of the mirror."""
-        touched = None if self.is_stopped else self._noted(connection)
+        touched = None if self.is_stopped else self._pooled_rows(connection)
         commit = partial(self._commit, connection)
         if touched:
             self._publish(touched, commit)
@@ -222,7 +222,7 @@ class Follower:
     def _do_rollback(self, connection: Any) -> None:
         """Roll the connection back, and forget the rows that it has touched."""
         self._rollback(connection)
-        touched = self._noted(connection)
+        touched = self._pooled_rows(connection)
         if touched is not None:
             touched.end()
 

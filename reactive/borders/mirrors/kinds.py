@@ -302,11 +302,11 @@ def record_of_class(mapper: Mapper[Any]) -> RecordClass:
         found: RecordClass = made
         return found
 
-    def reduced(row: Any) -> Any:
+    def reduce_row(row: Any) -> Any:
         return _unpickled, (owner, [getattr(row, key) for key, _ in kept])
 
     fields = tuple([(key, annotation(column)) for key, column in kept])
-    row = _row_class(owner.__name__, owner.__module__, fields, others, reduced)
+    row = _row_class(owner.__name__, owner.__module__, fields, others, reduce_row)
     found = RecordClass(row, tuple([key for key, _ in kept]), _mutable([each for _, each in kept]))
     setattr(mapper, KNOWN, (mapped, found))
     return found
@@ -330,10 +330,10 @@ def column_field(column: Column[Any]) -> str:
 def _row_of_table(name: str, fields: Fields) -> type:
     """Return the record class of a table, whose rows are pickled by name and fields."""
 
-    def reduced(row: Any) -> Any:
+    def reduce_row(row: Any) -> Any:
         return _unpickled_of_table, (name, fields, [getattr(row, key) for key, _ in fields])
 
-    return _row_class(name, __name__, fields, {}, reduced)
+    return _row_class(name, __name__, fields, {}, reduce_row)
 
 
 def _unpickled(owner: type, values: Sequence[Any]) -> Any:

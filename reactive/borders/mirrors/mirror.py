@@ -182,15 +182,15 @@ class AsyncMirror(Mirror):
     """
 
     def __await__(self) -> Generator[Any, Any, AsyncMirror]:
-        return self._loaded().__await__()
+        return self._load().__await__()
 
     async def __aenter__(self) -> AsyncMirror:
-        return await self._loaded()
+        return await self._load()
 
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    async def _loaded(self) -> AsyncMirror:
+    async def _load(self) -> AsyncMirror:
         await self._mirrored.load_async()
         return self
 

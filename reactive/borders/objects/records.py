@@ -320,10 +320,10 @@ class ObjectRecord:
         if owner is not self and isinstance(value, tuple):
             check_objects(value, where)
         return freeze_leaf(
-            value, partial(self._nested, name, owner, key), where, trusted=self.trusted
+            value, partial(self._nested_snapshot, name, owner, key), where, trusted=self.trusted
         )
 
-    def _nested(self, name: str, owner: Any, key: Any, value: Any) -> Any:
+    def _nested_snapshot(self, name: str, owner: Any, key: Any, value: Any) -> Any:
         """Return the snapshot of an object that is, or is inside, the value of an attribute.
 
         Raises `TableError` if that snapshot would contain itself.

@@ -102,13 +102,15 @@ class ClassShape:
         self._new = _snapshot_maker(self.twin)
         is_by_dictionary = not self._slots and not self._described
         self.copied: Callable[[Any, Mapping[str, Any]], Any] = (
-            self._copied_dictionary if is_by_dictionary else self._copied
+            self._copied_dictionary if is_by_dictionary else self._copy_row
         )
         """Copy a snapshot with other values of some attributes; MISSING deletes one."""
-        self.read: Callable[[Any, str], Any] = _read_dictionary if is_by_dictionary else self._read
+        self.read: Callable[[Any, str], Any] = (
+            _read_dictionary if is_by_dictionary else self._read_attribute
+        )
         """Read the stored value of an attribute; MISSING if there is none."""
 
-    def _read(self, instance: Any, name: str) -> Any:
+    def _read_attribute(self, instance: Any, name: str) -> Any:
         """Return the value of an attribute of an instance; MISSING if there is none."""
         try:
             if name in self._slots:
@@ -159,7 +161,7 @@ class ClassShape:
         found = {name: self.read(row, name) for name in self.names}
         return {name: value for name, value in found.items() if value is not MISSING}
 
-    def _copied(self, row: Any, changes: Mapping[str, Any]) -> Any:
+    def _copy_row(self, row: Any, changes: Mapping[str, Any]) -> Any:
         return self.new(row._record_, {**self.values(row), **changes})
 
     def _copied_dictionary(self, row: Any, changes: Mapping[str, Any]) -> Any:
@@ -297,12 +299,12 @@ def _object_text(row: Any) -> str:
 def _untold(name: str, kind: Any) -> property:
     """Return a property that raises `AttributeError`, for an attribute that is not tracked."""
 
-    def read(row: Any) -> Any:
+    def refuse_read(row: Any) -> Any:
         raise AttributeError(
             f"rows of {kind.__name__} have no {name!r}: tracked(only=..., exclude=...) says so"
         )
 
-    return property(read)
+    return property(refuse_read)
 
 
 def _repr(row: Any) -> str:

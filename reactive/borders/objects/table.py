@@ -171,7 +171,7 @@ class ObjectTable(Table[T, K]):
     def count(self, row: object) -> int:
         """Return the copies of an object in the table: 1 or 0."""
         with self._reading():
-            record = self._known(row)
+            record = self._find_record(row)
             row = None if record is None else record.row_in(self._store)
             return 0 if row is None else int(self._visible().count(row))
 
@@ -310,7 +310,7 @@ class ObjectTable(Table[T, K]):
         record.trusted |= self.identity
         return record
 
-    def _known(self, given: Any) -> ObjectRecord | None:
+    def _find_record(self, given: Any) -> ObjectRecord | None:
         """Return the record of an object, or of a row's object; None if it has none."""
         if is_twin(type(given)):
             found: ObjectRecord | None = given._record_

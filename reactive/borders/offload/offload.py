@@ -145,11 +145,11 @@ class Offloading:
             try:
                 flush.run(engine.inside)
             except OffloadError as error:
-                raise self._affected(error) from error
+                raise self._name_views(error) from error
             if flush.is_done and flush.version >= wanted:
                 return
 
-    def _affected(self, error: OffloadError) -> OffloadError:
+    def _name_views(self, error: OffloadError) -> OffloadError:
         """Return the error with the names of the views that are not up to date, and a remedy."""
         deferred = [str(leaf.leaf) for leaf in self._engine.graph.leaves() if leaf.deferred]
         return OffloadError(
@@ -358,7 +358,7 @@ class Offloading:
             self.flush()
             changed = self.moved.keys() ^ moved.keys()
             self._readers = self._readers or remote_table.Readers(engine, self.plan_of)
-            for leaf, source in self._compiled(moved, self._readers.of(changed)):
+            for leaf, source in self._compile_parts(moved, self._readers.of(changed)):
                 reattach(engine.graph, leaf, source)
 
     def _rescue(self) -> None:
@@ -367,7 +367,7 @@ class Offloading:
         with self._engine.inside():
             self._flush = None
             deferred = [leaf for leaf in engine.graph.leaves() if leaf.deferred]
-            sources = self._compiled({}, engine.graph.leaves())
+            sources = self._compile_parts({}, engine.graph.leaves())
             changed = [
                 change
                 for leaf, source in sources
@@ -376,7 +376,7 @@ class Offloading:
             ]
             engine.graph.announce(changed, engine.version)
 
-    def _compiled(
+    def _compile_parts(
         self, moved: dict[plan.Node, placement.Begin], leaves: Iterable[Node]
     ) -> list[tuple[Node, Node]]:
         """Return the leaves with their new sources, for these remote parts."""

@@ -250,7 +250,7 @@ class DeliveryQueue(deque[Delivery]):
                                 raise
                             if isinstance(error, Exception) and is_asynchronous(error):
                                 raise  # a time limit belongs to the writer
-                            subscription._failed(error)
+                            subscription._record_failure(error)
                         if self._round >= MOST_ROUNDS and self._has_written:
                             self._has_written = False
                             subscription._end_endless(self._round)

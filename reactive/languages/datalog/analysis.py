@@ -153,12 +153,12 @@ class _Scopes:
                     f"variable {name!r} is used outside the aggregate, and not bound there",
                     "only min and max of one body have witnesses",
                 )
-        found = self._inside(self._renamed(total, local), around)
+        found = self._inside(self._rename_inner(total, local), around)
         if not witnesses:
             return [found]
         inner = {name: self._names.new(name) for name in witnesses}
         own = [n for n in names_within(found) if n not in around and n not in witnesses]
-        return [self._renamed(found, inner), *self._witnessed(found, own)]
+        return [self._rename_inner(found, inner), *self._witness_goals(found, own)]
 
     def _own_target(self, total: TotalTerm) -> TotalTerm:
         """Return the aggregate with new names for target variables that the bodies bind."""
@@ -170,9 +170,9 @@ class _Scopes:
             for name in variables(total.target)
             if isinstance(total.target, Variable) or all(name in some for some in within)
         }
-        return self._renamed(total, own)
+        return self._rename_inner(total, own)
 
-    def _renamed(self, total: TotalTerm, names: dict[str, str]) -> TotalTerm:
+    def _rename_inner(self, total: TotalTerm, names: dict[str, str]) -> TotalTerm:
         """Return the aggregate with other names inside it."""
         bodies = tuple(tuple(renamed_goal(g, names) for g in body) for body in total.bodies)
         target = None if total.target is None else rename_variables(total.target, names)
@@ -194,7 +194,7 @@ class _Scopes:
             _check_bound(body, used, around)
         return replace(total, bodies=bodies)
 
-    def _witnessed(self, total: TotalTerm, own: list[str]) -> list[Goal]:
+    def _witness_goals(self, total: TotalTerm, own: list[str]) -> list[Goal]:
         """Return the goals of the body once more: the rows whose target equals the result."""
         assert total.target is not None
         (body,) = total.bodies

@@ -195,12 +195,14 @@ class BodyQuery:
         """Return the rank of an atom for the next place; the first of the highest rank is taken."""
         new = {name for name in variables(atom) if name not in self.values}
         is_joined = len(new) < len(variables(atom))
-        is_read = bool(new & self._read(atom, waiting, later))
+        is_read = bool(new & self._needed_variables(atom, waiting, later))
         if self.is_empty:
             return is_read, is_joined, False
         return not new, is_joined, is_read
 
-    def _read(self, atom: Goal, waiting: Sequence[Goal], later: frozenset[str]) -> set[str]:
+    def _needed_variables(
+        self, atom: Goal, waiting: Sequence[Goal], later: frozenset[str]
+    ) -> set[str]:
         """Return the variables that are read beside an atom."""
         return {*later, *names_in(*(goal for goal in waiting if goal is not atom))}
 
@@ -218,12 +220,12 @@ class BodyQuery:
                 self._join(goal, waiting, later)
             case Negation(atom):
                 node = self.node
-                self._node = self._without(node, self.names, atom, self.values)
+                self._node = self._anti_join(node, self.names, atom, self.values)
             case RangeTerm(result, functor):
                 values = each(self.expressions, functor, self.values)
                 node = self.node
                 self._node = plan.Unnest(node, lift_body(values, self.names))
-                self.define(result, self._appended(functor.name))
+                self.define(result, self._append_binding(functor.name))
             case TotalTerm():
                 self._add_total(self, goal)
 
@@ -242,9 +244,9 @@ class BodyQuery:
     def joined(self, node: plan.Node, name: str) -> Expr:
         """Go on with a query that has one binding more, and the expression for that."""
         self._node = node
-        return self._appended(name)
+        return self._append_binding(name)
 
-    def _appended(self, name: str) -> Expr:
+    def _append_binding(self, name: str) -> Expr:
         """Add a binding with a free name like `name`, and return its parameter."""
         self.names.append(_another(name, self.names))
         return Parameter(len(self.names) - 1)
@@ -280,7 +282,7 @@ class BodyQuery:
             self.values |= pattern.gives
             return
         match = match_keys(pattern.keys, self.names, name)
-        is_read = not self._read(atom, waiting, later).isdisjoint(pattern.gives)
+        is_read = not self._needed_variables(atom, waiting, later).isdisjoint(pattern.gives)
         if not is_read and not self._counts:
             self._node = plan.SemiJoin(self._node, right, match)
             return
@@ -299,11 +301,11 @@ class BodyQuery:
         for goal in [goal for goal in waiting if isinstance(goal, Negation)]:
             read = variables(goal.atom)
             if read and all(each in pattern.gives for each in read):
-                right = self._without(right, [name], goal.atom, pattern.gives)
+                right = self._anti_join(right, [name], goal.atom, pattern.gives)
                 waiting.remove(goal)
         return right
 
-    def _without(
+    def _anti_join(
         self, node: plan.Node, names: Sequence[str], atom: Atom, values: dict[str, Expr]
     ) -> plan.AntiJoin:
         """Return the rows that have no match for an atom."""
@@ -316,7 +318,7 @@ class BodyQuery:
 
     def parted(self, negation: Negation) -> plan.Node:
         """Keep the rows that have no match for a negated atom, and return the other rows."""
-        kept = self._without(self.node, self.names, negation.atom, self.values)
+        kept = self._anti_join(self.node, self.names, negation.atom, self.values)
         self._node = kept
         return plan.SemiJoin(kept.left, kept.right, kept.match)
 

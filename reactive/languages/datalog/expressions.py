@@ -41,9 +41,9 @@ class Expressions:
 
     def of(self, term: Term, values: Values) -> Expr:
         """Return a term as an expression of variables that have values."""
-        return self._shallow(self._of(term, values))
+        return self._shallow(self._convert(term, values))
 
-    def _of(self, term: Term, values: Values) -> Expr:
+    def _convert(self, term: Term, values: Values) -> Expr:
         """Return a term as an expression; `values` has the expressions of its variables."""
         match term:
             case Variable(name):

@@ -73,19 +73,19 @@ class Terms:
 
     def _power(self) -> Term:
         """Read a term with `^`, which groups from the right."""
-        found = self._prefixed()
+        found = self._read_signed()
         if self._cursor.take("^"):
             right = self._power()
             return Functor("^", (found, right), found.at.to(right.at))
         return found
 
-    def _prefixed(self) -> Term:
+    def _read_signed(self) -> Term:
         """Read a term with signs before it; the minus of a number becomes part of it."""
         cursor = self._cursor
         if not cursor.sees("-", "bnot", "lnot"):
             return self._simple()
         sign = cursor.read()
-        of = self._power() if sign.text == "-" else self._prefixed()
+        of = self._power() if sign.text == "-" else self._read_signed()
         at = sign.at.to(of.at)
         if sign.text == "-" and isinstance(of, Number):
             return Number(-of.value, of.is_unsigned, at)
@@ -102,7 +102,7 @@ class Terms:
             case "text":
                 return TextTerm(unescape_text(cursor.read().text, token.at), token.at)
             case "name":
-                return self._named()
+                return self._read_named()
         if cursor.take("("):
             found = self.term()
             cursor.need(")")
@@ -125,7 +125,7 @@ class Terms:
             raise wrong(token.at, f"{token.text:.40} is no number") from None
         return Number(value, token.text.endswith("u"), token.at)
 
-    def _named(self) -> Term:
+    def _read_named(self) -> Term:
         """Read what a name begins: a variable, `_`, `nil`, an aggregate, a functor or a cast."""
         cursor, token = self._cursor, self._cursor.read()
         name = token.text
@@ -264,12 +264,12 @@ class Formulas:
             self._check_number(prod(map(len, bodies)), start)
             return _negate_bodies(bodies)
         if cursor.sees("("):
-            found = cursor.attempt(self._bracketed)
+            found = cursor.attempt(self._read_bracketed)
             if found is not None:
                 return found
         return ((self._literal(),),)
 
-    def _bracketed(self) -> Bodies | None:
+    def _read_bracketed(self) -> Bodies | None:
         """Read bodies in brackets; None if the brackets turn out to be around a term."""
         cursor = self._cursor
         cursor.need("(")

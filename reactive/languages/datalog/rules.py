@@ -414,10 +414,10 @@ class _Rules:
             case Negation(atom):
                 return replace(literal, atom=self._atom(atom, goals))
             case Comparison("=", Variable() as result, right) if self._is_hoisted(right):
-                goals.append(self._hoisted(right, result, goals))
+                goals.append(self._hoist(right, result, goals))
                 return None
             case Comparison("=", left, Variable() as result) if self._is_hoisted(left):
-                goals.append(self._hoisted(left, result, goals))
+                goals.append(self._hoist(left, result, goals))
                 return None
             case Comparison("=", left, right):
                 sides = (self._side(left, goals), self._side(right, goals))
@@ -469,7 +469,7 @@ class _Rules:
                 return replace(term, of=self._value(of, goals))
             case Functor() | AggregateTerm() if self._is_hoisted(term):
                 result = Variable(self._names.new(), term.at)
-                goals.append(self._hoisted(term, result, goals))
+                goals.append(self._hoist(term, result, goals))
                 return result
             case Functor(_, arguments):
                 new = tuple(self._value(argument, goals) for argument in arguments)
@@ -483,7 +483,7 @@ class _Rules:
             isinstance(term, Functor) and is_partial(term) and not _divides(term)
         )
 
-    def _hoisted(self, term: Term, result: Variable, goals: list[Goal]) -> Goal:
+    def _hoist(self, term: Term, result: Variable, goals: list[Goal]) -> Goal:
         """Return the goal that binds `result` to a term; append the goals of its arguments."""
         if isinstance(term, AggregateTerm):
             bodies = tuple(tuple(self.goals(body)) for body in term.bodies)

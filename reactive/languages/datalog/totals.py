@@ -85,7 +85,7 @@ class _Totals:
         if not left and all(name in inner.values for name in self._shared):
             self._attach_grouped(inner)
         else:
-            self._attach(*self._asked(inner, left))
+            self._attach(*self._total_by_outer(inner, left))
 
     def _inside(self) -> tuple[BodyQuery, list[Goal]]:
         """Return the query of the bodies without outer values, and the goals left over."""
@@ -120,14 +120,14 @@ class _Totals:
         found.values = {name: item(ROW, place) for place, name in enumerate(names)}
         return found
 
-    def _whole(self, inner: BodyQuery) -> plan.Node:
+    def _total_all(self, inner: BodyQuery) -> plan.Node:
         """Return the aggregate of all rows of a body."""
-        made = self._grouped(inner, None)
+        made = self._group_rows(inner, None)
         if self._total.name in WITH_ZERO:
             return made
         return plan.Where(made, lift_body(Operation("is not", (ROW, NONE)), ("total",)))
 
-    def _grouped(self, inner: BodyQuery, key: Expr | None) -> plan.Aggregate:
+    def _group_rows(self, inner: BodyQuery, key: Expr | None) -> plan.Aggregate:
         """Return the aggregate of the rows of a body by `key`; of all rows if it is None."""
         node = inner.node
         by = None if key is None else lift_body(key, inner.names)
@@ -144,7 +144,7 @@ class _Totals:
 
     # Asked for the values that there are.
 
-    def _asked(self, inner: BodyQuery, left: list[Goal]) -> tuple[plan.Node, Expr, bool]:
+    def _total_by_outer(self, inner: BodyQuery, left: list[Goal]) -> tuple[plan.Node, Expr, bool]:
         """Return the aggregate by outer values, these values, and True if each has a row."""
         around = self._around.node
         values = tuple_of(*(self._around.values[name] for name in self._shared))
@@ -153,27 +153,29 @@ class _Totals:
         found = self._around.inner()
         found.begin(asked, "asked")
         found.values = {**known}
-        refused, left = self._refused(found, left)
+        refused, left = self._refused_rows(found, left)
         if inner.is_empty:
             found.values = {**inner.values, **known}
             self._hold(found, left)
-            return self._allowed(self._grouped(found, ROW)), values, False
+            return self._check_recursion(self._group_rows(found, ROW)), values, False
         tests = [g for g in left if isinstance(g, Comparison) and self._is_test(g, inner)]
         rest = [goal for goal in left if goal not in tests]
-        made, is_complete = self._joined(found, inner, known, tests, rest)
-        whole: plan.Node = self._allowed(made)
+        made, is_complete = self._join_inner(found, inner, known, tests, rest)
+        whole: plan.Node = self._check_recursion(made)
         for rows in refused if is_complete else ():
             zero = lift_body(self._zero(), ("asked",))
             whole = plan.UnionAll(whole, plan.Extend(rows, (0,), (zero,)))
         return whole, values, is_complete
 
-    def _refused(self, found: BodyQuery, left: list[Goal]) -> tuple[list[plan.Node], list[Goal]]:
+    def _refused_rows(
+        self, found: BodyQuery, left: list[Goal]
+    ) -> tuple[list[plan.Node], list[Goal]]:
         """Return the outer rows that negations on them alone refuse, and the other goals."""
         shared = {*self._shared}
         alone = [g for g in left if isinstance(g, Negation) and shared.issuperset(variables(g))]
         return [found.parted(g) for g in alone], [goal for goal in left if goal not in alone]
 
-    def _allowed(self, made: plan.Aggregate) -> plan.Aggregate:
+    def _check_recursion(self, made: plan.Aggregate) -> plan.Aggregate:
         """Return `made`; raises if it reads a recursion that cannot be computed through it."""
         if free(made) and by_left_row(made) is None:
             raise wrong(
@@ -183,7 +185,7 @@ class _Totals:
             )
         return made
 
-    def _joined(
+    def _join_inner(
         self,
         found: BodyQuery,
         inner: BodyQuery,
@@ -207,7 +209,7 @@ class _Totals:
         if not is_complete:
             found.joined(join_nodes(asked, inner.node, match), "row")
             self._hold(found, rest)
-            return self._grouped(found, ROW), False
+            return self._group_rows(found, ROW), False
         found.joined(plan.OuterJoin(asked, inner.node, match, "left"), "row")
         return plan.Aggregate(
             found.node,
@@ -237,10 +239,10 @@ class _Totals:
     def _attach_grouped(self, inner: BodyQuery) -> None:
         """Join the aggregates of all groups of the body; without shared variables, the only one."""
         if not self._shared:
-            self._attach_whole(self._whole(inner))
+            self._attach_whole(self._total_all(inner))
             return
         theirs, ours = ([of.values[n] for n in self._shared] for of in (inner, self._around))
-        self._attach(self._grouped(inner, one_value(theirs)), one_value(ours), is_complete=False)
+        self._attach(self._group_rows(inner, one_value(theirs)), one_value(ours), is_complete=False)
 
     def _attach_whole(self, node: plan.Node) -> None:
         """Pair each row with the aggregate of all inner rows, which is one value."""

@@ -274,7 +274,7 @@ def evaluate_anew(view: Any) -> dict[Any, int]:
     """Return the rows of a query; each change of a recursion evaluates every row again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RecursiveRows, "candidates", lambda self, row: _note_all(self))
-        return {tuple(row): n for row, n in view._evaluated(view.relation.plan).items()}
+        return {tuple(row): n for row, n in view._evaluate_plan(view.relation.plan).items()}
 
 
 def _note_all(rows: Any) -> Any:

@@ -129,7 +129,7 @@ def test_a_big_file_is_parsed_once_and_compiled_by_the_statement(
     class Watched(SourceTree):
         def _compiled(self, source: str | ast.Module, flags: int = 0) -> object:
             compiled.append(-1 if isinstance(source, str) else len(source.body))
-            return super()._compiled(source, flags)
+            return super()._compile_source(source, flags)
 
     monkeypatch.setattr(syntax, "SourceTree", Watched)
     imports = "import os\ntry:\n    import json\nexcept ImportError:\n    json = None\n"
@@ -153,7 +153,7 @@ def test_functions_on_one_line_are_told_apart_by_their_columns(
     class Watched(SourceTree):
         def _compiled(self, source: str | ast.Module, flags: int = 0) -> object:
             compiled.append(source)
-            return super()._compiled(source, flags)
+            return super()._compile_source(source, flags)
 
     monkeypatch.setattr(syntax, "SourceTree", Watched)
     assert [ast.unparse(found(function)) for function in every] == each

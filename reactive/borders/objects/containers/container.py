@@ -178,11 +178,11 @@ class Container:
             found |= self._may_return_to()
         if found:
             objects = list(found.values())
-            objects[0].change_all(objects, partial(self._changed, do))
+            objects[0].change_all(objects, partial(self._run_change, do))
         else:
             do()
 
-    def _changed(self, do: Change) -> Undo | None:
+    def _run_change(self, do: Change) -> Undo | None:
         """Run a change, and return its undo; None if it changes nothing.
 
         Until the change is final, the undo keeps the removed objects tracked.

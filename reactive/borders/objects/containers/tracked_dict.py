@@ -235,7 +235,9 @@ class TrackedDict(dict[Any, Any], Container):
             made = self._moved_on(made, leaf)
         if made is None:
             self._hints = {}
-            made = FrozenDict({key: self._shown(key, value, leaf) for key, value in self.items()})
+            made = FrozenDict(
+                {key: self._freeze_value(key, value, leaf) for key, value in self.items()}
+            )
         self._frozen, self._stale, self._log, self._gone = made, {}, {}, {}
         return made
 
@@ -259,13 +261,13 @@ class TrackedDict(dict[Any, Any], Container):
         if is_much(len(self._log), len(self)):
             return None
         gone = [key for key, is_new in self._log.items() if is_new]
-        put = {key: self._shown(key, self[key], leaf) for key in self._log if key in self}
+        put = {key: self._freeze_value(key, self[key], leaf) for key in self._log if key in self}
         for value in self._stale.values():
             put |= {key: freeze_part(value, self, leaf) for key in self._keys(value)}
         made = made.changed(put, gone)
         return made if len(made) == len(self) else None
 
-    def _shown(self, key: Any, value: Any, leaf: Leaf) -> Any:
+    def _freeze_value(self, key: Any, value: Any, leaf: Leaf) -> Any:
         """Return the frozen form of a value, and remember its key if the two differ."""
         if key.__class__ not in EXACT:
             check_objects(key, "as a key, a dictionary in an object that is tracked")

@@ -105,7 +105,7 @@ class RecordMaker:
         if kinds not in self._plain:
             if not all(k in field.is_plain for k, field in zip(kinds, self.fields, strict=True)):
                 return self._make(
-                    [self._of(f, v) for f, v in zip(self.fields, values, strict=True)]
+                    [self._convert(f, v) for f, v in zip(self.fields, values, strict=True)]
                 )
             if len(self._plain) < MOST:
                 self._plain.add(kinds)
@@ -161,14 +161,14 @@ class RecordMaker:
                 self._places[keys] = places
         for field in self.fields:
             if field.name in places:
-                given[field.name] = self._of(field, value[keys[places[field.name]]])
+                given[field.name] = self._convert(field, value[keys[places[field.name]]])
             elif field.is_optional and not field.has_default:
                 given[field.name] = None
             elif not field.has_default:
                 raise UnmadeRow(None, f"no {field.name!r} in {value!r:.80}")
         return self._kind(**given)
 
-    def _of(self, field: _Field, value: Any) -> Any:
+    def _convert(self, field: _Field, value: Any) -> Any:
         return value if type(value) in field.is_plain else _convert_field(field, field.json, value)
 
 

@@ -132,7 +132,7 @@ def row_function(
     code = f"def make(v):\n    return {make}({', '.join(arguments)})\n"
     made: Make = build("make", code, values)
 
-    def checked(found: Sequence[Any]) -> Any:
+    def convert_checked(found: Sequence[Any]) -> Any:
         try:
             return made(found)
         except Exception as error:
@@ -142,7 +142,7 @@ def row_function(
             some = [(field, found[place]) for field, place in zip(fields, places, strict=True)]
             return Refused(show_values(some), refusal, None if key is None else key(some))
 
-    return checked
+    return convert_checked
 
 
 def show_values(given: Values) -> str:
@@ -500,8 +500,8 @@ class _TypeNames:
         if origin is Annotated:
             return f"{self.named(Annotated)}[{', '.join(map(self.named, inside))}]"
         if hint is UTC:
-            return self._imported("datetime", "UTC")
-        return self._imported(hint.__module__, getattr(hint, "__name__", repr(hint)))
+            return self._import_name("datetime", "UTC")
+        return self._import_name(hint.__module__, getattr(hint, "__name__", repr(hint)))
 
     def imports(self) -> list[str]:
         """Return the lines that import the types."""
@@ -513,7 +513,7 @@ class _TypeNames:
     def _argument(self, hint: Any) -> str:
         return "..." if hint is ... else self.named(hint)
 
-    def _imported(self, module: str, name: str) -> str:
+    def _import_name(self, module: str, name: str) -> str:
         """Return the name of a type, and note its import; a taken name gets an underscore."""
         is_taken = name in self._taken
         if module == builtins.__name__ and not is_taken:
