@@ -383,8 +383,6 @@ class StateTables:
     def _fetch_rows(
         self, spec: TableSpec, segments: Sequence[Segment], where: Any = None
     ) -> pa.Table:
-        self, spec: TableSpec, segments: Sequence[Segment], where: Any = None
-    ) -> pa.Table:
         """Read the rows of segments into the driver.
 
         Raises

@@ -335,7 +335,7 @@ class Subscriber(Protocol):
     def _heard(self, result: object, /) -> None:
         """Take the result of the callback."""
 
-    def _failed(self, error: BaseException, /) -> None:
+    def _record_failure(self, error: BaseException, /) -> None:
         """Take the exception of the callback."""
 
     def _end_endless(self, times: int, /) -> None:
