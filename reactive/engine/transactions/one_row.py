@@ -127,10 +127,14 @@ _ADD = """\
 def add_one(row):
 {looked_at}\
 {unfit}\
-    if statements._known is not None or statements._lost_at == engine.version:
-        return otherwise(row)
+    if statements._known is not None: return otherwise(row)
     held, key = {held}, {part}
     if key in held: return otherwise(row)
+    if statements._lost_at == engine.version:
+        try:
+            row = statements.intern_row(row)
+        except TypeError:
+            return otherwise(row)
     held[key] = row
 {one_more}\
     return [(row, 1)]
@@ -158,8 +162,13 @@ def add_one(row):
     except Exception as error:
         reraise_asynchronous(error)
         return otherwise(row)
-    if is_odd or statements._known is not None or statements._lost_at == engine.version:
+    if is_odd or statements._known is not None:
         return otherwise(row)
+    if statements._lost_at == engine.version:
+        try:
+            row = statements.intern_row(row)
+        except TypeError:
+            return otherwise(row)
 """
 
 _ADD_ANY = f"""{_ASKED}\

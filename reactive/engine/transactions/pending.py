@@ -34,6 +34,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
+from itertools import chain
+from operator import eq
 from typing import TYPE_CHECKING, Any
 
 from reactive.engine.collections.zset import (
@@ -41,16 +43,18 @@ from reactive.engine.collections.zset import (
     Row,
     UniformDelta,
     consolidate,
+    have_one_hash,
     negate,
     net_by_identity,
 )
-from reactive.engine.runtime.interrupts import surely
+from reactive.engine.runtime.interrupts import reraise_asynchronous, surely
 from reactive.engine.runtime.lock import ANOTHER_TASK, BROKEN, IDLE, me
 from reactive.engine.transactions.commit import Commit, InterruptedCommit, commit_few_rows
 from reactive.engine.transactions.row_gate import UpdateLog
 from reactive.errors import ConflictError, TransactionError
 
 if TYPE_CHECKING:
+    from reactive.engine.storage.plain_rows import RowField
     from reactive.engine.transactions.commit import Between, Change
     from reactive.engine.transactions.engine import Engine
     from reactive.engine.transactions.row_gate import Base
@@ -88,15 +92,24 @@ class Pending(list["Change"]):
         """Return True if `changes` are those of the last statement."""
         return bool(self) and self[-1][1] is changes
 
-    def intern_rows(self, table: Base, rows: Sequence[Row]) -> list[Row]:
+    def intern_rows(self, table: Base, rows: Sequence[Row]) -> Sequence[Row]:
         """Return the rows, each replaced by the equal object that was removed, if any."""
+        return self._lost_of(table).intern_rows(rows)
+
+    def intern_row(self, table: Base, row: Row) -> Row:
+        """Return the row, or the equal object that was removed."""
+        return self._lost_of(table).intern_row(row)
+
+    def _lost_of(self, table: Base) -> _RemovedRows:
+        """Return the rows that statements have removed from a table so far."""
         if self._lost is None:
             self._lost = {}
         lost = self._lost.get(table)
         if lost is None:
             lost = self._lost[table] = _RemovedRows(table)
-        known = lost.after(self)
-        return list(map(known.get, rows, rows))
+        if lost.seen < len(self):
+            lost.scan(self)
+        return lost
 
     def forget(self) -> None:
         """Drop the sums, because the statements were replaced."""
@@ -127,18 +140,40 @@ class Pending(list["Change"]):
         """Return the statements' changes as one delta; net, if rows are inserted and deleted."""
         if len(parts) == 1:
             return parts[0]
-        pairs = [pair for changes in parts for pair in changes]
-        gone, come = (
-            [row for part in parts for row in _rows_of_sign(part, come=c)] for c in (False, True)
-        )
-        if not gone or not come:
+        pairs = list(chain.from_iterable(parts))
+        if self._are_apart(table, parts):
+            return pairs
+        gone = {id(row) for row, weight in pairs if weight < 0}
+        if not gone or len(gone) == len(pairs):
             return pairs
         if not table.plan.stored:
             return consolidate(pairs)
         if not table._store.interns:
             return self.net_changes(table)
-        are_others = {*map(id, gone)}.isdisjoint(map(id, come))
+        are_others = gone.isdisjoint([id(row) for row, weight in pairs if weight > 0])
         return pairs if are_others else net_by_identity(pairs)
+
+    def _are_apart(self, table: Base, parts: Sequence[Sequence[Pair]]) -> bool:
+        """Return True if batches of rows were removed, then others added, and none again."""
+        signs = [type(part) is UniformDelta and part.weight for part in parts]
+        if not all(signs) or signs != sorted(signs) or not table._store.interns:
+            return False
+        lost = None if self._lost is None else self._lost.get(table)
+        return lost is not None and not lost.has_returned
+
+    def changes_of_two_rows(self) -> list[Change] | None:
+        """Return the changes if two statements have changed a row each, of one table; else None."""
+        if len(self) != 2:
+            return None
+        (table, one), (other, two) = self
+        if table is not other or len(one) != 1 or len(two) != 1 or table._node is None:
+            return None
+        if not table._store.interns:
+            return None
+        (row, weight), (same, more) = one[0], two[0]
+        if row is not same:
+            return [(table, [one[0], two[0]])]
+        return [] if weight + more == 0 else None
 
     def _net_of(self, table: Base) -> dict[Row, Pair]:
         """Return the net changes of a table so far, brought up to date at each call."""
@@ -154,24 +189,85 @@ class _RemovedRows:
     """The rows that statements have removed from a table.
 
     If an equal row is added again, the table must store the removed object, which the indexes hold.
+    Rows are found by the field by which the store finds them, if there is one: hashing its value
+    takes a fraction of the time.
     """
 
-    __slots__ = ("_rows", "_seen", "_table")
+    __slots__ = ("_field", "_others", "_rows", "_table", "has_returned", "seen")
 
     def __init__(self, table: Base) -> None:
-        self._rows: dict[Row, Row] = {}
-        self._seen = 0
+        self._rows: dict[Any, Row] = {}
+        """The rows by that field, or by themselves."""
+        self._others: dict[Row, Row] = {}
+        """The rows by themselves, if another row in `_rows` has their value of the field."""
+        self._field: RowField | None = getattr(table._store, "field", None)
         self._table = table
+        self.has_returned = False
+        """True if a removed row was added again."""
+        self.seen = 0
+        """The number of statements that were scanned."""
 
-    def after(self, statements: Sequence[Change]) -> dict[Row, Row]:
-        """Return the removed rows; statements not seen before are scanned."""
-        while self._seen < len(statements):
-            table, changes = statements[self._seen]
-            if table is self._table:
-                gone = _rows_of_sign(changes, come=False)
-                self._rows.update(zip(gone, gone, strict=True))
-            self._seen += 1
-        return self._rows
+    def scan(self, statements: Sequence[Change]) -> None:
+        """Add the rows of statements that were not scanned before."""
+        while self.seen < len(statements):
+            table, changes = statements[self.seen]
+            if table is self._table and (gone := _rows_of_sign(changes, come=False)):
+                self._insert(gone)
+            self.seen += 1
+
+    def intern_row(self, row: Row) -> Row:
+        """Return the row, or the equal object that was removed."""
+        field = self._field
+        if field is None or row.__class__ is not field.kind:
+            return self.intern_rows((row,))[0]
+        kept = self._rows.get(field.of(row))
+        if kept is None:
+            return row
+        if kept is not row and not _are_equal(kept, row):
+            if row not in self._others:
+                return row
+            kept = self._others[row]
+        self.has_returned = True
+        return kept
+
+    def intern_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return the rows, each replaced by the equal object that was removed, if any."""
+        keys = self._keys(rows)  # may change how rows are found
+        if self._rows.keys().isdisjoint(keys):
+            return rows
+        if self._field is None:
+            self.has_returned = True
+            return list(map(self._rows.get, rows, rows))
+        kept = list(map(self._rows.get, keys))
+        if not self._others and not _have_equal(kept, rows):
+            return rows
+        return list(map(self.intern_row, rows))
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        """Add removed rows."""
+        keys, known = self._keys(rows), self._rows
+        if self._field is None:
+            self._rows.update(zip(rows, rows, strict=True))
+            return
+        if len(rows) > 1:
+            new = dict(zip(keys, rows, strict=True))
+            if len(new) == len(rows) and known.keys().isdisjoint(new.keys()):
+                known.update(new)
+                return
+        for key, row in zip(keys, rows, strict=True):
+            if known.setdefault(key, row) is not row:
+                self._others[row] = row
+
+    def _keys(self, rows: Sequence[Row]) -> Sequence[Any]:
+        """Return the keys of rows; rows are their own keys once one has another class."""
+        field = self._field
+        if field is None:
+            return rows
+        if {*map(type, rows)} == {field.kind}:
+            return list(map(field.of, rows))
+        self._field = None
+        self._rows, self._others = {row: row for row in self._rows.values()} | self._others, {}
+        return rows
 
 
 class _NetChanges:
@@ -198,6 +294,25 @@ class _NetChanges:
             self._pairs, self._seen = {}, 0
             raise
         return self._pairs
+
+
+def _have_equal(kept: Sequence[Row | None], rows: Sequence[Row]) -> bool:
+    """Return True if a row equals the one in its place in `kept`, or comparing them raises."""
+    try:
+        return any(map(eq, kept, rows))
+    except Exception as error:
+        reraise_asynchronous(error)
+        return True
+
+
+def _are_equal(one: Row, other: Row) -> bool:
+    """Return True if two rows with equal keys are equal; as in a dictionary, if hashes are."""
+    try:
+        return bool(one == other)
+    except Exception as error:
+        if have_one_hash(one, other, error):
+            raise
+        return False
 
 
 NOTHING: list[Any] = []

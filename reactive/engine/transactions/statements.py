@@ -115,6 +115,7 @@ class Statements:
         is_new: False for rows of a file, whose fields may not be as declared.
         """
         wants_plain = getattr(self.store, "wants_plain", False)
+        checked: Sequence[Row]
         checked, plain = self.gate.all_checked(
             rows, wants_plain=wants_plain, known=known, is_new=is_new
         )
@@ -333,10 +334,17 @@ class Statements:
         is_lost = self._lost_at == self._engine.version and self._table.plan.stored
         return is_lost and self._engine.pending is not None
 
-    def _intern(self, rows: Sequence[Row]) -> list[Row]:
+    def intern_row(self, row: Row) -> Row:
+        """Return the row, or the equal object that the open transaction has removed, if any."""
+        pending = self._engine.pending
+        if pending is None or not self._table.plan.stored:
+            return row
+        return pending.intern_row(self._table, row)
+
+    def _intern(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Replace each row by the equal object that the statement or transaction removed."""
         known, pending = self._known, self._engine.pending
-        found = list(rows) if known is None else list(map(known.get, rows, rows))
+        found = rows if known is None else list(map(known.get, rows, rows))
         return found if pending is None else pending.intern_rows(self._table, found)
 
     def check(self, row: Row) -> None:

@@ -333,8 +333,10 @@ class Transaction(Uncopyable):
             changes = changes_of(engine, pending)
             if engine.aside:
                 check_beside(engine, changes)
-            if between or not changes:
+            if between:
                 is_committed = False
+            elif not changes:
+                return
             elif len(changes) == 1:
                 is_committed = commit_few_rows(engine, *changes[0], version)
             else:
@@ -356,7 +358,10 @@ def changes_of(engine: Engine, pending: Pending) -> Sequence[Change]:
     if engine.objects is not None:
         engine.objects.flush(pending)
         return pending.changes()
-    return pending if len(pending) == 1 else in_pause(pending.changes, _keep)
+    if len(pending) == 1:
+        return pending
+    few = pending.changes_of_two_rows()
+    return in_pause(pending.changes, _keep) if few is None else few
 
 
 def _keep(_: Sequence[Change]) -> None:

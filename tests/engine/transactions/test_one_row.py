@@ -56,7 +56,7 @@ STEPS = st.lists(
         st.sampled_from(
             [
                 *("add", "remove", "remove and add", "add twice"),
-                *("remove_all", "update", "replace_all"),
+                *("remove_all", "update", "replace_all", "remove_all and add_all"),
             ]
         ),
         ROWS,
@@ -100,6 +100,10 @@ class Side:
                 case "remove and add":
                     self.table.remove(row)
                     self.table.add(row)
+                case "remove_all and add_all":
+                    gone = [row for row in self.table if row != 7][:: 1 + len(self.table) // 5]
+                    self.table.remove_all(gone)
+                    self.table.add_all([*gone[::2], row])
                 case "update":
                     self.table.update(row, row)
                 case "replace_all":
