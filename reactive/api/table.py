@@ -137,7 +137,11 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
 
         The iterable is consumed before the database is locked.
         """
-        self._write_many(self._do.add_all, list(rows))
+        some = list(rows)
+        if len(some) == 1:
+            self._engine.write(self, self._do.add_one, some[0])
+        else:
+            self._write_many(self._do.add_all, some)
 
     def remove(self, row: T, count: int = 1) -> None:
         """Remove `count` copies of a row.
@@ -156,7 +160,11 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
 
     def remove_all(self, rows: Iterable[T]) -> None:
         """Remove rows, in one commit; all of them or, if one is absent, none."""
-        self._write_many(self._do.remove_all, list(rows))
+        some = list(rows)
+        if len(some) == 1:
+            self._engine.write(self, self._do.remove_one, some[0])
+        else:
+            self._write_many(self._do.remove_all, some)
 
     def discard(self, row: T) -> None:
         """Remove one copy of a row, if there is one."""

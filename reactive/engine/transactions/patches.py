@@ -290,7 +290,7 @@ def patch(do: Statements, given: Iterable[Patch], made: list[Row]) -> list[Pair]
     made[:] = [new for _, new, _ in changed]
     return do.together(
         *(
-            (lambda o=old, n=new, b=bags: do.update(o, n, b))
+            (lambda o=old, n=new, b=bags: do.update(o, n, b, is_held=True))
             for old, new, bags in changed
             if new is not old
         )
@@ -303,7 +303,7 @@ def assign_fields(do: Statements, key: Any, fields: Mapping[str, Any]) -> list[P
     check_fields(do._table.name, old, fields)
     new = copy_with_fields(old, fields)
     try:
-        return do.update(old, new)
+        return do.update(old, new, is_held=True)
     except Exception as error:
         refusals.report_clash(do._table, new, (), do._engine.pending or (), error)
         raise

@@ -59,7 +59,6 @@ from reactive.engine.dataflow.delta import (
     split_valid_moves,
 )
 from reactive.engine.dataflow.node import Node
-from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.storage import plain_rows
 from reactive.engine.storage.row_check import (
     ALWAYS_STRICT,
@@ -291,7 +290,7 @@ class RowGate:
         if not self._may_hold_nan:
             return row
         try:
-            if TRACKED_CLASSES and not self._table.identity and not (not is_new and self._has(row)):
+            if TRACKED_CLASSES and not self._table.identity:
                 check_objects(row, "table ", self._table.name, known)
             return canonical(row)
         except RecursionError:
@@ -300,17 +299,6 @@ class RowGate:
                 f"nested too deep, tuples at most {NESTED} within each other\n"
                 "  have a row for each part, with the key of the part that it is in"
             ) from None
-
-    def _has(self, row: Row) -> bool:
-        """Return True if the table stores this very object, which was checked when it was added."""
-        store = self._store()
-        if not isinstance(store, BagStore | KeyedStore):
-            return False
-        try:
-            return bool(store.count(row)) and store.held_row(row) is row
-        except Exception as error:  # raised again when the row is looked up
-            reraise_asynchronous(error)
-            return False
 
     def sought(self, row: Row) -> Row:
         """Return the row as the table would store it."""

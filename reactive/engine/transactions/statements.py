@@ -183,13 +183,13 @@ class Statements:
             surely(partial(self.store.revert, changes))
         return error
 
-    def remove(self, row: Row, count: int = 1) -> list[Pair]:
+    def remove(self, row: Row, count: int = 1, *, known: Collection[Any] = ()) -> list[Pair]:
         """Remove `count` copies of a row, and return the delta.
 
-        Raise `TableError` if there are fewer.
+        Raise `TableError` if there are fewer. `known` is as in `add`.
         """
         if self.gate.is_odd(row):
-            row = self.gate.check_row(row, is_new=False)
+            row = self.gate.check_row(row, is_new=False, known=known)
         if count != 1:
             check_copies(count)
         self._lost_at = self._engine.version
@@ -208,10 +208,13 @@ class Statements:
     def discard(self, row: Row) -> list[Pair]:
         return self.remove(row) if self.store.count(self.gate.sought(row)) else []
 
-    def update(self, old: Row, new: Row, known: Collection[Any] = ()) -> list[Pair]:
+    def update(
+        self, old: Row, new: Row, known: Collection[Any] = (), *, is_held: bool = False
+    ) -> list[Pair]:
         """Replace a row by another, and return the delta; empty if both are one held object.
 
-        `known` are parts of the new row that were checked for tracked objects before.
+        known: parts of the new row that were checked for tracked objects before.
+        is_held: True if the old row is the object that the table stores, which was checked.
         """
         if old is new and self._table.plan.stored:
             try:
@@ -219,10 +222,11 @@ class Statements:
                     return []
             except TypeError as error:
                 raise self._refusal(old, error) from None
-        if TRACKED_CLASSES:
-            known = [*known, *checked_parts(old)]
+        held = checked_parts(old) if TRACKED_CLASSES else ()
         return self.together(
-            lambda: self.remove(old), lambda: self.add(new, known=known), is_noted=True
+            lambda: self.remove(old, known=held if is_held else ()),
+            lambda: self.add(new, known=(*known, *held)),
+            is_noted=True,
         )
 
     def upsert(self, row: Row) -> list[Pair]:

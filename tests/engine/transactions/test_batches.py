@@ -140,3 +140,36 @@ def test_a_row_removed_and_another_added_cost_few_calls() -> None:
     version = db.version
     assert calls_of(lambda: run(rows[2], sold(2))) <= 85
     assert db.version == version and len(table) == len(rows)
+
+
+@pytest.mark.parametrize("verb", ["add", "remove"])
+@pytest.mark.parametrize("key", [None, "id"])
+def test_a_batch_of_one_row_is_as_one_row(verb: str, key: str | None) -> None:
+    def side() -> Table[Any, Any]:
+        table: Table[Any, Any] = Database().table(Sold, name="sold", key=key)
+        table.add_all([sold(n) for n in range(MANY)])
+        table.remove(sold(5))
+        return table
+
+    one, many = side(), side()
+    values: list[Any] = [sold(5), sold(6), sold(6, 1), sold(-1), Sold(-2, 1, []), 7, None]
+    for value in values:
+        said = []
+        for table, some in ((one, value), (many, [value])):
+            try:
+                getattr(table, verb if table is one else f"{verb}_all")(some)
+                said.append("")
+            except (TableError, TypeError) as error:
+                said.append(f"{type(error).__name__}: {error}")
+        assert said[0] == said[1]
+        assert Counter(map(repr, one)) == Counter(map(repr, many))
+        assert one._engine.version == many._engine.version
+    row = sold(7, 1)
+    for table in (one, many):
+        table.remove(sold(7))
+        table.add(row)
+        table.remove(row)
+    single, batch = calls_of(lambda: one.add(row)), calls_of(lambda: many.add_all([row]))
+    assert batch <= single + 8
+    single, batch = calls_of(lambda: one.remove(row)), calls_of(lambda: many.remove_all([row]))
+    assert batch <= single + 8
