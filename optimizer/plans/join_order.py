@@ -23,7 +23,8 @@ Cost:   O(inputs * tests) to find an order, for each input that it may begin wit
         z                                    z
 
 An input that is read by tests only, and joined with one other input, becomes a semi-join of that
-input. An input that is joined with several inputs becomes the last semi-join.
+input. An input that is joined with several inputs becomes the last semi-join, unless an input that
+comes later is looked up by it: by fewer equations, that one could have any number of partners.
 
 Sound:  where only the presence of rows counts, and no weight is negative. All tests are total, so
         that the order of evaluation does not matter.
@@ -53,6 +54,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import total
 from optimizer.expressions.text import over
+from optimizer.plans.forms import unique_key
 from optimizer.plans.join_lists import JoinList
 from optimizer.plans.properties import bindings, free
 from optimizer.plans.side_conditions import has_keys
@@ -325,11 +327,43 @@ def _semi_join_unread(of: JoinList, read: Collection[int]) -> JoinList:
 
 
 def _to_be_last(of: JoinList, read: Collection[int]) -> int | None:
-    """Return an input without read bindings whose removal adds no part to the order; None if there
-    is none."""
+    """Return an input without read bindings whose removal adds no part to the order, and leaves
+    each later input all equations that it is looked up by; None if there is none."""
     unread = _unread_inputs(of, read) if len(of.inputs) > 1 else []
-    parts = len(best_order(of)) if unread else 0
-    return next((n for n in unread if len(best_order(of.without(n))) <= parts), None)
+    order = best_order(of) if unread else ()
+    last = (n for n in unread if not _is_looked_up_from(of, n, order))
+    return next((n for n in last if len(best_order(of.without(n))) <= len(order)), None)
+
+
+def _is_looked_up_from(of: JoinList, place: int, order: Order) -> bool:
+    """Return True if a later input of an order is looked up by an equation with this one.
+
+    One whose rows are found by their key without that equation is not.
+    """
+    every = [n for part in order for n in part]
+    equations = _equations_of_input(of, place)
+    partners = set(_partners_of_input(of, place, equations))
+    later = partners.intersection(every[every.index(place) + 1 :])
+    return not all(_is_found_by_key(of, n, without=place) for n in later)
+
+
+def _is_found_by_key(of: JoinList, place: int, *, without: int) -> bool:
+    """Return True if equations with inputs other than `without` determine a row of an input."""
+    own, other = set(of.places(place)), set(of.places(without))
+    row, key = alone(of, place), unique_key(of.inputs[place])
+    sides = [
+        side
+        for test in _equations_of_input(of, place)
+        for side in test.operands
+        if not other & reads(test) and reads(side) <= own
+    ]
+    return bool(key) and key <= {row.read(side) for side in sides}
+
+
+def _equations_of_input(of: JoinList, place: int) -> list[Operation]:
+    """Return the equations that read the input at `place`."""
+    tests = _tests_of_input(of, place)
+    return [test for test in tests if isinstance(test, Operation) and test.operator == "=="]
 
 
 def _unread_inputs(of: JoinList, read: Collection[int]) -> list[int]:
@@ -359,7 +393,7 @@ def _tests_of_input(of: JoinList, place: int) -> list[Expr]:
     return [test for test in of.tests if own & reads(test)]
 
 
-def _partners_of_input(of: JoinList, place: int, tests: list[Expr]) -> list[int]:
+def _partners_of_input(of: JoinList, place: int, tests: Sequence[Expr]) -> list[int]:
     """Return the inputs that `tests` link with the input at `place`."""
     input_of = of.input_of()
     return sorted({input_of[flat] for test in tests for flat in reads(test)} - {place})

@@ -7,7 +7,7 @@
           M                               M
 
 The rule also applies in union, difference and intersection, on the right side of a semi_join or
-anti_join, in a recursion, and to any unread input of nested joins.
+anti_join, in a recursion, to any unread input of nested joins, and below joins and selects there.
 
 Sound:  there only the presence of a row counts, and an s is present if it has a partner.
 Needs:  f reads nothing of M, and M nothing of a recursion around it; stored tables, since two
@@ -28,7 +28,7 @@ from optimizer.expressions.text import over
 from optimizer.plans.join_lists import extend_of, join_list, outputs
 from optimizer.plans.join_order import without_existential
 from optimizer.plans.properties import bindings, free, may_be_negative, with_present
-from optimizer.traverse import functions, read_functions
+from optimizer.traverse import functions, read_functions, with_inputs
 
 DEEPEST = 50
 
@@ -57,13 +57,23 @@ def _only_presence(node: plan.Node, depth: int = 0) -> plan.Node:
         case plan.UnionAll(left, right):
             a, b = _only_presence(left, depth + 1), _only_presence(right, depth + 1)
             return node if a is left and b is right else plan.UnionAll(a, b)
-        case plan.Where(source):
-            inner = _only_presence(source, depth + 1)
-            return node if inner is source else replace(node, input=inner)
+        case plan.Where():
+            return _with_present_inputs(node, depth)
         case plan.Select() | plan.Extend():
-            return _of_joins(node) or _semi_join_of_pairs(node) or node
+            made = _of_joins(node) or _semi_join_of_pairs(node)
+            return made or _with_present_inputs(node, depth)
+        case plan.Join() | plan.Product():
+            return _with_present_inputs(node, depth)
+        case plan.SemiJoin(left) | plan.AntiJoin(left):
+            inner = _only_presence(left, depth + 1)
+            return node if inner is left else replace(node, left=inner)
         case _:
             return node
+
+
+def _with_present_inputs(node: plan.Node, depth: int) -> plan.Node:
+    """Return a node whose rows are there if some of each input are."""
+    return with_inputs(node, [_only_presence(source, depth + 1) for source in node.inputs()])
 
 
 def _of_joins(node: plan.Select | plan.Extend) -> plan.Node | None:
