@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -20,10 +21,11 @@ from reactive.languages.sql.queries.kinds import read_query as read_query
 from reactive.languages.sql.queries.query import SelectQuery
 from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.statements.changes import run
+from reactive.languages.sql.statements.kept import KeptStatements
 from reactive.languages.sql.terms.common_types import DIALECTS, Dialect
 from reactive.languages.sql.terms.errors import nearest, nesting_error, refuse_unread
 from reactive.languages.sql.terms.folding import with_folded_constants
-from reactive.languages.sql.terms.scope import Language, Scope, SqlText
+from reactive.languages.sql.terms.scope import Language, OpenValues, Scope, SqlText
 from reactive.languages.sql.terms.values import (
     BindingSchema,
     Catalog,
@@ -64,10 +66,24 @@ def query_relation(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any
 def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
     """Run one statement, and return the number of rows that it changed."""
     engine = engine_of(db)
+    catalog = catalog_of(engine)
+    if catalog.statements is None:
+        catalog.statements = KeptStatements(partial(_read_statement, engine))
+    write = catalog.statements.find(engine, text, parameters)
+    if write is not None:
+        return int(write(db))
+    tree, around = _read_statement(engine, text, parameters)
+    return run(tree, around, db)
+
+
+def _read_statement(
+    engine: Any, text: str, parameters: Mapping[str, Any], open_values: OpenValues | None = None
+) -> tuple[exp.Expr, Scope]:
+    """Return the tree of a statement, and the scope around it."""
     dialect, catalog = dialect_of(engine), catalog_of(engine)
     tree = parse_statement(text, dialect, parameters)
     _refuse_unnamed(parameters, tree)
-    return run(tree, scope_of(tree, text, dialect, catalog, parameters), db)
+    return tree, scope_of(tree, text, dialect, catalog, parameters, open_values)
 
 
 def _refuse_unnamed(parameters: Mapping[str, Any], tree: exp.Expr) -> None:
@@ -213,11 +229,19 @@ DEEP_LANGUAGE = Language(*(_on_large_stack(getattr(LANGUAGE, f.name)) for f in f
 
 
 def scope_of(
-    tree: exp.Expr, text: str, dialect: Dialect, catalog: Catalog, parameters: Mapping[str, Any]
+    tree: exp.Expr,
+    text: str,
+    dialect: Dialect,
+    catalog: Catalog,
+    parameters: Mapping[str, Any],
+    open_values: OpenValues | None = None,
 ) -> Scope:
     """Return the scope around a statement: the names of the database, and its parameters."""
     relations = {name: plan_of_relation(v) for name, v in parameters.items() if is_relation(v)}
     constants = {name: v for name, v in parameters.items() if not is_relation(v)}
     environment = Environment(catalog, relations)
     language = LANGUAGE if depth_of(tree) <= MOST_LEVELS else DEEP_LANGUAGE
-    return Scope(SqlText(text, dialect, language, constants), (), 0, None, environment)
+    read = SqlText(text, dialect, language, constants)
+    if open_values is not None:
+        read = replace(read, open_values=open_values)
+    return Scope(read, (), 0, None, environment)

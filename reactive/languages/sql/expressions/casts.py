@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optimizer.errors import PlanError
-from optimizer.expr import Call, Constant, constant
+from optimizer.expr import Call, Constant, Slot, constant
 from optimizer.record import record
 from reactive.languages.sql.expressions import zones
 from reactive.languages.sql.expressions.zones import is_constant
@@ -380,8 +380,11 @@ def argument(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
 def _call_or_fold(
     function: Callable[..., Any], to: SqlType, value: TypedValue, *more: Any
 ) -> TypedValue:
-    """Return a call, evaluated now if its value is constant and it does not raise."""
-    if isinstance(value.expr, Constant) and not value.nulls:
+    """Return a call, evaluated now if its value is constant and it does not raise.
+
+    The value of a slot is not looked at.
+    """
+    if isinstance(value.expr, Constant) and not value.nulls and value.expr.__class__ is not Slot:
         try:
             return TypedValue(literal_value(function(value.expr.value, *more)).expr, to)
         except (ArithmeticError, ValueError, TypeError):

@@ -10,12 +10,13 @@ Each function is a line of `functions.TABLE`.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import tuple_of
+from optimizer.expr import Slot, tuple_of
 from reactive.languages.sql import functions
 from reactive.languages.sql.aggregates import kinds as aggregates
 from reactive.languages.sql.expressions import arithmetic, zones
@@ -178,6 +179,14 @@ def _is_hex_number(node: exp.HexString, scope: Scope) -> bool:
 
 def _literal(node: exp.Literal, scope: Scope) -> TypedValue:
     """Return a literal as a constant, with the type that the dialect gives it."""
+    held = scope.open_value(node)
+    if held is None:
+        return _constant_of_literal(node, scope)
+    return replace(_constant_of_literal(node, scope), expr=Slot(held))
+
+
+def _constant_of_literal(node: exp.Literal, scope: Scope) -> TypedValue:
+    """Return the constant of a literal, with the type that the dialect gives it."""
     text = node.this
     if node.is_string:
         return literal_value(text)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Call, Constant, constant
+from optimizer.expr import Call, Constant, Slot, constant
 from reactive.languages.sql.runtime import moments
 from reactive.languages.sql.runtime.numbers import whole_quotient
 from reactive.languages.sql.sqlite import values as runtime
@@ -35,6 +35,7 @@ from reactive.languages.sql.terms.values import (
     TypedValue,
     as_optional,
     call_strictly,
+    callee,
     is_column,
     is_null,
     is_simple,
@@ -70,7 +71,12 @@ def without_collation(value: TypedValue) -> TypedValue:
 
 
 def map_value(function: Callable[[Any], Any], kind: SqlType, value: TypedValue) -> TypedValue:
-    """Return a function of a value, NULL only for NULL; evaluated now for a constant."""
+    """Return a function of a value, NULL only for NULL; evaluated now for a constant.
+
+    The value of a slot is not looked at.
+    """
+    if isinstance(value.expr, Slot):
+        return TypedValue(Call(callee(function), (value.expr,)), kind)
     if isinstance(value.expr, Constant) and not value.nulls:
         return TypedValue(literal_value(function(value.expr.value)).expr, kind)
     if all(map(is_simple, leaves(value))):

@@ -14,7 +14,17 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer import plan
-from optimizer.expr import TRUE, Call, Constant, Expr, Lifted, Parameter, constant, tuple_of
+from optimizer.expr import (
+    TRUE,
+    Call,
+    Constant,
+    Expr,
+    Lifted,
+    Parameter,
+    Slot,
+    constant,
+    tuple_of,
+)
 from reactive.api.internal_interface import keyed_of
 from reactive.engine.codegen.functions import callable_of
 from reactive.errors import TableError
@@ -26,7 +36,13 @@ from reactive.languages.sql.queries.grouping import (
 )
 from reactive.languages.sql.queries.kinds import with_names
 from reactive.languages.sql.statements.definitions import create, drop_relations
-from reactive.languages.sql.statements.target import ChangedTable, found_rows, rows_with, run_plan
+from reactive.languages.sql.statements.target import (
+    ChangedTable,
+    RowNumbers,
+    found_rows,
+    rows_with,
+    run_plan,
+)
 from reactive.languages.sql.terms.scope import Scope, ScopeSource
 from reactive.languages.sql.terms.types import SqlType, sql_name
 from reactive.languages.sql.terms.values import TypedValue, as_optional
@@ -56,23 +72,29 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
     around = with_names(tree, around)
     with misreadings_told(tree, around):
         target = ChangedTable(tree.this, around)
-        places = _places(tree, target, around)
+        places = inserted_places(tree, target, around)
         rows = list(_rows_to_insert(tree, target, places, around))
         conflict = _Conflict(tree, target, around, places) if _has_conflict(tree) else None
     around.refuse_unread(tree)
     if target.numbers.given and conflict is not None:
         _refuse_renumbering(tree.args.get("conflict"), target, around)
+    if conflict is None:
+        return write_inserted(target, target.numbers, rows, db)
     with db.transaction():
-        count = len(rows)
-        if conflict is not None:
-            count = conflict.insert(rows)
-        else:
-            target.table.add_all(rows)
-    target.numbers.note(inserted=conflict is None or not conflict.updates)
+        count = conflict.insert(rows)
+    target.numbers.note(inserted=not conflict.updates)
     return count
 
 
-def _places(tree: Any, target: ChangedTable, around: Scope) -> list[int]:
+def write_inserted(target: ChangedTable, numbers: RowNumbers, rows: list[Any], db: Any) -> int:
+    """Add rows in one transaction, and return their number."""
+    with db.transaction():
+        target.table.add_all(rows)
+    numbers.note(inserted=True)
+    return len(rows)
+
+
+def inserted_places(tree: Any, target: ChangedTable, around: Scope) -> list[int]:
     """Return which columns the values of an INSERT are for; refuse a column named twice."""
     named = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
     if tree.args.get("by_name"):
@@ -105,13 +127,19 @@ def _refuse_renumbering(conflict: Any, target: ChangedTable, around: Scope) -> N
         )
 
 
+def defaults_of(target: ChangedTable) -> list[Any]:
+    """Return the values of the columns that an INSERT does not name."""
+    defaults = [target.defaults.get(column.name) for column in target.schema.columns]
+    if target.numbers.place is not None:
+        defaults[target.numbers.place] = None  # SQLite numbers the row, whatever DEFAULT says
+    return defaults
+
+
 def _rows_to_insert(
     tree: Any, target: ChangedTable, places: list[int], around: Scope
 ) -> Iterator[Any]:
     """Yield the rows that are inserted, with defaults for the columns that are not named."""
-    defaults = [target.defaults.get(column.name) for column in target.schema.columns]
-    if target.numbers.place is not None:
-        defaults[target.numbers.place] = None  # SQLite numbers the row, whatever DEFAULT says
+    defaults = defaults_of(target)
     if tree.args.get("default"):
         yield target.make_row(target.numbers.number_row(defaults))
         return
@@ -140,16 +168,16 @@ def _values_to_insert(
     if isinstance(source, exp.Values) and source.find(exp.Query) is None:
         for row in source.expressions:
             cells = row.expressions if isinstance(row, exp.Tuple) else [row]
-            _check_width(len(cells), places, row, around)
+            check_width(len(cells), places, row, around)
             yield [
                 target.defaults.get(target.schema.columns[place].name)
-                if _is_default(cell)
+                if is_default(cell)
                 else evaluated_constant(cell, around, kind)
                 for cell, kind, place in zip(cells, kinds, places, strict=True)
             ]
         return
     query = around.query(source)
-    _check_width(len(query.values), places, source, around)
+    check_width(len(query.values), places, source, around)
     made = query.cut()
     cast_values = [
         _assign_value(source, v, kind, made.scope)
@@ -167,7 +195,8 @@ def _values_to_insert(
 def _assign_value(node: Any, value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
     """Return a value as a column has it; Postgres refuses a constant that is none."""
     made = convert_for_column(value, kind, scope)
-    is_unread = isinstance(value.expr, Constant) and isinstance(made.expr, Call)
+    is_known = isinstance(value.expr, Constant) and not isinstance(value.expr, Slot)
+    is_unread = is_known and isinstance(made.expr, Call)
     if is_unread and scope.dialect.name == "postgres":
         raise scope.error(node, f"this constant is no {sql_name(kind)}")
     return made
@@ -183,11 +212,11 @@ def _sort_rows(rows: list[Any], keys: Sequence[plan.SortKey]) -> Iterator[Sequen
     return (row[0] for row in rows)
 
 
-def _is_default(node: Any) -> bool:
+def is_default(node: Any) -> bool:
     return isinstance(node, exp.Column | exp.Var) and node.name.upper() == "DEFAULT"
 
 
-def _check_width(count: int, places: list[int], node: Any, around: Scope) -> None:
+def check_width(count: int, places: list[int], node: Any, around: Scope) -> None:
     """Refuse a row of INSERT with another number of values than columns."""
     if count != len(places):
         raise around.error(node, f"{count} values are inserted into {len(places)} columns")
@@ -308,7 +337,7 @@ def _conflict_update(
     if query is not None:
         raise around.error(query, "a query in DO UPDATE is not supported", "run it before")
     test = callable_of(scope.function(TRUE if where is None else scope.true(where.this)))
-    values = callable_of(scope.function(_updated_values(conflict.expressions, target, scope)))
+    values = callable_of(scope.function(updated_values(conflict.expressions, target, scope)))
 
     def update_row(old: Any, new: Any) -> Any:
         with failures_told(conflict, around):
@@ -327,11 +356,18 @@ def update(tree: Any, around: Scope, db: Any) -> int:
     target, source = ChangedTable(tree.this, around), tree.args.get("from_")
     rows = rows_with(target.rows(), [] if source is None else [source.this], around)
     with misreadings_told(tree, around):
-        made = _updated_values(tree.expressions, target, rows.scope(around))
+        made = updated_values(tree.expressions, target, rows.scope(around))
     found = found_rows(tree, target, rows, made, around)
     pairs = [(old, target.make_row(values)) for old, values in found]
-    keyed = keyed_of(target.table)
     around.refuse_unread(tree)
+    return write_updated(target, target.numbers, pairs, db)
+
+
+def write_updated(
+    target: ChangedTable, numbers: RowNumbers, pairs: Sequence[tuple[Any, Any]], db: Any
+) -> int:
+    """Replace rows in one transaction, and return their number."""
+    keyed = keyed_of(target.table)
     with db.transaction():
         moved = [p for p in pairs if keyed is not None and keyed.key(p[0]) != keyed.key(p[1])]
         if moved:
@@ -340,7 +376,7 @@ def update(tree: Any, around: Scope, db: Any) -> int:
         else:
             for old, new in pairs:
                 target.table.update(old, new)
-    target.numbers.note(inserted=False)
+    numbers.note(inserted=False)
     return len(pairs)
 
 
@@ -354,13 +390,18 @@ def delete(tree: Any, around: Scope, db: Any) -> int:
     rows = rows_with(target.rows(), tree.args.get("using") or (), around)
     found = [old for old, _ in found_rows(tree, target, rows, tuple_of(), around)]
     around.refuse_unread(tree)
+    return write_deleted(target, target.numbers, found, db)
+
+
+def write_deleted(target: ChangedTable, numbers: RowNumbers, found: list[Any], db: Any) -> int:
+    """Remove rows in one transaction, and return their number."""
     with db.transaction():
         target.table.remove_all(found)
-    target.numbers.note(inserted=False)
+    numbers.note(inserted=False)
     return len(found)
 
 
-def _updated_values(assignments: Sequence[Any], target: ChangedTable, scope: Scope) -> Expr:
+def updated_values(assignments: Sequence[Any], target: ChangedTable, scope: Scope) -> Expr:
     """Return the values of a row after some assignments; refuse other nodes in SET."""
     values: list[TypedValue] = list(target.schema.values(Parameter(0)))
     for each in assignments:
@@ -368,7 +409,7 @@ def _updated_values(assignments: Sequence[Any], target: ChangedTable, scope: Sco
             raise scope.error(each, "SET takes `column = value`")
         place = target.place(each.this.name, each.this)
         column = target.schema.columns[place]
-        if _is_default(each.expression):
+        if is_default(each.expression):
             values[place] = TypedValue(constant(target.defaults.get(column.name)), column.type)
         else:
             given = scope.value(each.expression)

@@ -61,8 +61,13 @@ class ChangedTable:
         self.lengths = catalog.lengths.get(self.table.plan.number, {})
         if catalog.known_keys is None:
             catalog.known_keys = KnownKeys()
-        self.numbers = RowNumbers(self.table, self.schema, catalog.known_keys)
+        self._known_keys: KnownKeys = catalog.known_keys
+        self.numbers = self.row_numbers()
         self._around = around
+
+    def row_numbers(self) -> RowNumbers:
+        """Return the numbers for the rows of one execution of a statement."""
+        return RowNumbers(self.table, self.schema, self._known_keys)
 
     def rows(self) -> PlannedRows:
         return rows_of_plan(plan_with_columns(self.table.plan, self.schema), self.alias)
@@ -190,17 +195,25 @@ def found_rows(
 
 def _candidates(target: ChangedTable, test: Expr) -> Any:
     """Return the row of a key that the condition equates with a constant, or all rows."""
-    keyed, key = keyed_of(target.table), target.table.plan.key
-    if keyed is None:
+    key = equated_key(target, test)
+    if key is None:
         return list(target.table)
+    row = target.table.get(key.value)
+    return [] if row is None else [row]
+
+
+def equated_key(target: ChangedTable, test: Expr) -> Constant | None:
+    """Return the constant that a condition equates the key of the table with, or None."""
+    key = target.table.plan.key
+    if keyed_of(target.table) is None:
+        return None
     for part in conjuncts(test):
         match part:
-            case Operation("==", (Attribute(Parameter(0), name), Constant(value))) if getattr(
+            case Operation("==", (Attribute(Parameter(0), name), Constant() as value)) if getattr(
                 key.function, "__reduce__", lambda: ("", ())
             )()[1:2] == ((name,),):
-                row = target.table.get(value)
-                return [] if row is None else [row]
-    return list(target.table)
+                return value
+    return None
 
 
 def _once(found: Sequence[Any], target: ChangedTable) -> Pairs:

@@ -27,7 +27,16 @@ from sqlglot import exp
 from optimizer.callables.opaque import FROM_TEXT, Opaque
 from optimizer.callables.source import Place
 from optimizer.errors import PlanError, ReactiveError
-from optimizer.expr import Attribute, Expr, Item, Lifted, Outer, constant
+from optimizer.expr import (
+    Attribute,
+    Expr,
+    Item,
+    Lifted,
+    Outer,
+    Slot,
+    SlotValue,
+    constant,
+)
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
 from reactive.engine.codegen.loop_expressions import Shallow
@@ -42,7 +51,7 @@ from reactive.languages.sql.terms.errors import (
     take,
 )
 from reactive.languages.sql.terms.folding import with_folded_constants
-from reactive.languages.sql.terms.types import NULL, SqlType, fields_of
+from reactive.languages.sql.terms.types import NULL, SqlType, fields_of, type_of_value
 from reactive.languages.sql.terms.values import TypedValue, as_optional, literal_value
 
 T = TypeVar("T")
@@ -61,6 +70,25 @@ class ScopeSource:
         """Return the columns that have a name, in upper or lower case."""
         folded = column.casefold()
         return [value for name, value in self.columns if name.casefold() == folded]
+
+
+class OpenValues:
+    """Values that the next execution of a statement may replace.
+
+    They are found by the names of parameters, and by the identities of the nodes of literals.
+    """
+
+    def __init__(self) -> None:
+        self.held: dict[str | int, SlotValue] = {}
+        self.found: set[str | int] = set()
+        """The names and nodes that were looked for."""
+
+    def find(self, key: str | int) -> SlotValue | None:
+        """Return the value of a name or node, and record that it was found; None of another."""
+        held = self.held.get(key)
+        if held is not None:
+            self.found.add(key)
+        return held
 
 
 class Correlation:
@@ -213,8 +241,15 @@ class Scope:
             is_name = name.isidentifier()
             remedy = f"give it: db.sql(..., {name}=...)" if is_name else "name it: `:name`"
             raise self.error(node, f"there is no parameter {name!r}{nearest(name, given)}", remedy)
+        held = self._text.open_values.find(name)
+        if held is not None:
+            return TypedValue(Slot(held, name), type_of_value(held.value))
         value = with_instants(self._text.parameters[name])
         return literal_value(tuple(value) if isinstance(value, list) else value, name)
+
+    def open_value(self, node: exp.Expr) -> SlotValue | None:
+        """Return the open value that a literal stands for; None if it stands for itself."""
+        return self._text.open_values.find(id(node))
 
     def slice_of(self, place: exp.Expr) -> exp.Expr:
         """Return a place of `a[...]`; of `a[:b]` the slice up to a column, if `b` is no parameter.
@@ -461,6 +496,7 @@ class SqlText:
     parameters: Mapping[str, Any] = field(compare=False)
     shallow: Shallow = field(default_factory=Shallow, compare=False)
     """Cuts expressions that are deep."""
+    open_values: OpenValues = field(default_factory=OpenValues, compare=False)
 
     def error(self, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
         return sql_error(self.sql, node, message, remedy)

@@ -312,6 +312,8 @@ class Catalog:
         """Values of columns that are not given, of such tables."""
         self.lengths: dict[int, dict[str, int]] = {}
         """The greatest lengths of texts of columns, by the numbers of tables."""
+        self.statements: Any = None
+        """Statements that were run, kept to be run again."""
         self.known_keys: Any = None
         """The greatest keys of tables whose rows statements number."""
 
