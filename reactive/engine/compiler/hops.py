@@ -511,7 +511,7 @@ def evaluate_iteration(
         _make_loop(node), node, tuple(range(own + len(given))), generate=True
     )
     anew.given[own:] = given
-    return anew.settle(starts)
+    return anew.run_from(starts)
 
 
 def _make_loop(node: plan.Iterate) -> Loop:

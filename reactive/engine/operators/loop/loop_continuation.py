@@ -252,7 +252,7 @@ class LoopContinuation:
             [row for row, _ in consolidate([*rows, *more])]
             for rows, more in zip(before, self._injected, strict=True)
         ]
-        settled = self._anew.settle(begin)
+        settled = self._anew.run_from(begin)
         self.touched += self._anew.whole
         for tolerate, rows, was, pairs in zip(self._shown, settled, before, moved, strict=True):
             tolerate.reset(rows)

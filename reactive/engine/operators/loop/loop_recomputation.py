@@ -270,7 +270,7 @@ class LoopRecomputation:
         held = [*self.given, *self._rows]
         return sum(map(len, held)), sum(map(sys.getsizeof, held))
 
-    def settle(self, rows: list[list[Row]]) -> list[list[Row]]:
+    def run_from(self, rows: list[list[Row]]) -> list[list[Row]]:
         """Return the result of the loop from `rows`, without storing it for comparison."""
         with pause_collector():
             return self._run_rounds(rows)
