@@ -16,7 +16,9 @@ Cost:   one test of a class for each field and row.
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from optimizer.expr import (
@@ -43,6 +45,9 @@ Group = tuple[type, ...]
 NUMBERS: Group = (int, float, bool)
 GROUPS: tuple[Group, ...] = (NUMBERS, (str,), (bytes,), (date,), (timedelta,))
 """Classes whose values compare with each other, each group apart."""
+INTS: Group = (int, bool)
+USUAL: Group = (*NUMBERS, str, bytes, type(None), date, datetime, timedelta, Decimal)
+"""Classes whose `!=` negates `==`."""
 ANY: Group = ()
 """The group of an operand that is only compared by `==`, or tested: it must be readable."""
 ORDERS = frozenset({"<", "<=", ">", ">="})
@@ -78,7 +83,8 @@ class IsOf(Pure):
     def __repr__(self) -> str:
         if self.group is ANY:
             return "is_there"
-        return "is_number" if self.group is NUMBERS else f"is_{self.group[0].__name__}"
+        names = {id(NUMBERS): "is_number", id(USUAL): "is_plain"}
+        return names.get(id(self.group), f"is_{self.group[0].__name__}")
 
 
 def operand_checks(test: Expr, shapes: Shapes) -> dict[Expr, Expr] | None:
@@ -93,6 +99,78 @@ def operand_checks(test: Expr, shapes: Shapes) -> dict[Expr, Expr] | None:
         operand: _check(operand, found.declared(operand), group, is_computed)
         for operand, (group, is_computed) in found.groups.items()
     }
+
+
+def equation_with_checks(
+    test: Expr, shapes: Shapes, side_of: Callable[[Expr], str | None]
+) -> tuple[Expr, Expr, dict[Expr, Expr]] | None:
+    """Return an equation that a test of both sides is, if its operands pass checks.
+
+    not a.x != b.y          a.x == b.y          for values with the usual `!=`
+    a.x - b.y == 1          a.x == 1 + b.y      for ints
+
+    Returns the value of the left side and that of the right, which are equal if and only if the
+    test is true, and the checks by operand; None if the test is no such equation.
+    """
+    match test:
+        case Operation("not", (Operation("!=", (a, b)),)):
+            group, values = USUAL, {side_of(a): a, side_of(b): b}
+        case Operation("==", operands):
+            group, values = INTS, _solved(operands, side_of)
+        case _:
+            return None
+    if values.keys() != {"left", "right"}:
+        return None
+    found = _Operands(shapes)
+    for expr in values.values():
+        if group is USUAL and not found.is_only_read(expr, group):
+            return None
+        if group is INTS and not found.is_sum_of_ints(expr):
+            return None
+    checks = {
+        operand: _check(operand, found.declared(operand), of, is_computed=False)
+        for operand, (of, _) in found.groups.items()
+    }
+    return values["left"], values["right"], checks
+
+
+def _solved(
+    operands: tuple[Expr, ...], side_of: Callable[[Expr], str | None]
+) -> dict[str | None, Expr]:
+    """Return the sums of terms of each side, of an equation of sums of terms; {} without both."""
+    a, b = operands
+    terms = [*_terms(a, 1), *_terms(b, -1)]
+    own = [(sign, term) for sign, term in terms if side_of(term) == "left"]
+    rest = [(-sign, term) for sign, term in terms if side_of(term) != "left"]
+    others = {side_of(term) for _, term in rest if not isinstance(term, Constant)}
+    return {"left": _sum(own), "right": _sum(rest)} if own and others == {"right"} else {}
+
+
+def _terms(expr: Expr, sign: int) -> Iterator[tuple[int, Expr]]:
+    """Iterate over the terms of a sum with their signs."""
+    match expr:
+        case Operation("+", (a, b)):
+            yield from _terms(a, sign)
+            yield from _terms(b, sign)
+        case Operation("-", (a, b)):
+            yield from _terms(a, sign)
+            yield from _terms(b, -sign)
+        case Operation("-", (a,)):
+            yield from _terms(a, -sign)
+        case Constant() if not isinstance(expr, Slot) and expr.kind is int and not expr.value:
+            return
+        case _:
+            yield sign, expr
+
+
+def _sum(terms: Sequence[tuple[int, Expr]]) -> Expr:
+    if not terms:
+        return constant(0)
+    (sign, first), *rest = sorted(terms, key=lambda term: -term[0])
+    made = first if sign > 0 else Operation("-", (first,))
+    for each, term in rest:
+        made = Operation("+" if each > 0 else "-", (made, term))
+    return made
 
 
 def _check(operand: Expr, declared: type | None, group: Group, is_computed: bool) -> Expr:
@@ -128,7 +206,11 @@ class _Operands:
             case Operation(operator, (a, b)) if operator in ORDERS | EQUALITIES:
                 if operator in EQUALITIES and self._is_read(a) and self._is_read(b):
                     return True
-                group = _group_of(self.declared(a)) or _group_of(self.declared(b)) or NUMBERS
+                group = (
+                    _comparable_group(self.declared(a))
+                    or _comparable_group(self.declared(b))
+                    or NUMBERS
+                )
                 return self._take(a, group) and self._take(b, group)
             case _:
                 return total(test, self._shapes)
@@ -173,6 +255,9 @@ class _Operands:
         self.groups[operand] = (before or group, was_computed or is_computed)
         return ANY in (before, group) or before is group
 
+    def _expected(self, expr: Expr) -> Group | None:
+        return _comparable_group(self.declared(expr))
+
     def _is_read(self, expr: Expr) -> bool:
         """Return True for an operand that is only read, whatever its class."""
         if total(expr, self._shapes):
@@ -181,17 +266,31 @@ class _Operands:
             return self._add(expr, ANY, is_computed=False)
         return False
 
+    def is_only_read(self, expr: Expr, group: Group) -> bool:
+        """Return True for an operand, or a constant of a group; add the operand."""
+        if isinstance(expr, Constant):
+            return expr.kind in group
+        return _is_operand(expr) and self._add(expr, group, is_computed=False)
+
+    def is_sum_of_ints(self, expr: Expr) -> bool:
+        """Return True for a sum of operands and constants that may be ints; add the operands."""
+        match expr:
+            case Operation("+" | "-", operands):
+                return all(map(self.is_sum_of_ints, operands))
+            case _:
+                return self.declared(expr) in (None, int) and self.is_only_read(expr, INTS)
+
     def declared(self, expr: Expr) -> type | None:
         """Return the class of a value that a declaration or a constant tells, if it has a group."""
         match expr:
             case Constant():
-                return expr.kind if _group_of(expr.kind) else None
+                return expr.kind if _comparable_group(expr.kind) else None
             case Attribute(of, name):
                 kind = shape_of(of, self._shapes)
                 return _classes_of_fields(kind).get(name) if isinstance(kind, type) else None
             case Parameter():
                 kind = shape_of(expr, self._shapes)
-                return kind if isinstance(kind, type) and _group_of(kind) else None
+                return kind if isinstance(kind, type) and _comparable_group(kind) else None
             case Item(Parameter() as of, Constant(int() as place)):
                 kind = shape_of(of, self._shapes)
                 names = getattr(kind, "_fields", ())
@@ -216,8 +315,10 @@ def _is_operand(expr: Expr) -> bool:
 def _classes_of_fields(kind: type) -> dict[str, type]:
     """Return the declared classes of the fields of a class that have a group."""
     found = {name: class_of(without_none(kind_of(hint))) for name, hint in hints_of(kind).items()}
-    return {name: each for name, each in found.items() if each is not None and _group_of(each)}
+    return {
+        name: each for name, each in found.items() if each is not None and _comparable_group(each)
+    }
 
 
-def _group_of(kind: type | None) -> Group | None:
+def _comparable_group(kind: type | None) -> Group | None:
     return next((group for group in GROUPS if any(kind is each for each in group)), None)

@@ -5,7 +5,12 @@
 Only immutable values of built-in types are folded, so that no code of the user runs. An expression
 that raises is not folded: it raises where it is written.
 
-`asked_in_turn` rewrites conditions joined by `&` and `|` to `and` and `or`.
+`asked_in_turn` rewrites conditions to `and` and `or`: those joined by `&` and `|`, and others whose
+result is only tested.
+
+    s.age > 30 if s.name == m.name else False   s.name == m.name and s.age > 30
+    not (s.name != m.name or s.age <= 30)       not s.name != m.name and not s.age <= 30
+    bool(s.name == m.name)                      s.name == m.name
 
     (s.name == m.name) & (s.age > 30)           s.age > 30 and s.name == m.name
 
@@ -120,6 +125,15 @@ UNARY: dict[str, Any] = {
 }
 
 
+SYMBOLS: dict[Any, tuple[str, int]] = {
+    function: (symbol, count)
+    for count, functions in ((2, BINARY), (1, UNARY))
+    for symbol, function in functions.items()
+    if type(function) is BuiltinFunctionType
+}
+"""The operators of functions, such as `operator.eq`, with the number of their operands."""
+
+
 def evaluated_attribute(of: Expr, name: str) -> Expr:
     """Return an attribute; for a module or an enumeration its value, if that is code or plain
     data."""
@@ -155,6 +169,10 @@ def fold_node(expr: Expr) -> Expr:
             return _junction(expr, parts, stop=False)
         case Or(parts):
             return _junction(expr, parts, stop=True)
+        case Call(Constant(function), arguments, ()) if type(function) is BuiltinFunctionType and (
+            known := _symbol_of(function, arguments)
+        ):
+            return fold_node(Operation(known, arguments))
         case Conditional(Constant() as test, then, otherwise) if _is_plain_constant(test):
             return then if test.value else otherwise
         case First(needs, then):
@@ -164,6 +182,12 @@ def fold_node(expr: Expr) -> Expr:
             return of
         case _:
             return expr
+
+
+def _symbol_of(function: Any, arguments: tuple[Expr, ...]) -> str | None:
+    """Return the operator of a function of the module `operator`; None for other functions."""
+    found = SYMBOLS.get(function)
+    return found[0] if found is not None and found[1] == len(arguments) else None
 
 
 def _is_of_leaves(expr: Expr) -> bool:
@@ -296,15 +320,49 @@ def asked_in_turn(expr: Expr, shapes: Shapes) -> Expr:
             if not all(is_boolean(operand, shapes) for operand in operands):
                 return expr
             return _join_in_turn(expr, operator, operands, shapes)
+        case Operation("not", (Operation("not", (inner,)),)):
+            return asked_in_turn(inner, shapes)
+        case Operation("not", (Or(tests),)):
+            return asked_in_turn(And(tuple([_negation(test) for test in tests])), shapes)
         case And() | Or() | Operation("not"):
             return _with_tests(expr, parts(expr), shapes)
         case Conditional():
+            found = _without_decided_branch(expr)
+            if found is not expr:
+                return asked_in_turn(found, shapes)
             return _with_tests(expr, parts(expr), shapes)
+        case Call(Constant(function), (inner,), ()) if function is bool:
+            return asked_in_turn(inner, shapes)
         case First(needs, then):
             new = asked_in_turn(then, shapes)
             return expr if new is then else First(needs, new)
         case _:
             return expr
+
+
+def _negation(test: Expr) -> Expr:
+    return Operation("not", (test,))
+
+
+def _without_decided_branch(expr: Conditional) -> Expr:
+    """Return a condition with `and` or `or` in the place of a branch that is True or False.
+
+    x if t else False   ->   t and x            False if t else x   ->   not t and x
+    x if t else True    ->   not t or x         True if t else x    ->   t or x
+    """
+    test, then, otherwise = expr.test, expr.then, expr.otherwise
+    if _is_literal(otherwise, False):
+        return And((test, then))
+    if _is_literal(then, False):
+        return And((_negation(test), otherwise))
+    if _is_literal(then, True):
+        return Or((test, otherwise))
+    return Or((_negation(test), then)) if _is_literal(otherwise, True) else expr
+
+
+def _is_literal(expr: Expr, value: bool) -> bool:
+    is_written = isinstance(expr, Constant) and not isinstance(expr, Slot)
+    return is_written and expr.kind is bool and expr.value is value  # type: ignore[attr-defined]
 
 
 def _with_tests(expr: Expr, tests: tuple[Expr, ...], shapes: Shapes) -> Expr:

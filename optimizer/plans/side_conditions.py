@@ -18,6 +18,11 @@ equation, operands are checked instead, if it raises only for operands of other 
     right:  test that c.tier is a number, key c.id
     rest:   o.qty < c.tier
 
+Equations in other words are keys, if their operands pass such checks:
+
+    on  not o.customer != c.id      key o.customer          key c.id
+    on  o.day - c.first == 7        key o.day               key 7 + c.first, for ints
+
 A check is true or raises, so a row of other operands is paired with all rows, as any row that
 raises.
 
@@ -45,12 +50,15 @@ Needs:  an inner join without equations: an index by key is as good or better.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from optimizer import plan
 from optimizer.expr import (
     FALSE,
     Attempt,
+    Call,
+    Constant,
+    Display,
     Expr,
     Function,
     Guard,
@@ -61,7 +69,7 @@ from optimizer.expr import (
     reads,
 )
 from optimizer.expressions.knowledge import Shapes, total
-from optimizer.expressions.operand_checks import operand_checks
+from optimizer.expressions.operand_checks import equation_with_checks, operand_checks
 from optimizer.expressions.text import first, one_row
 from optimizer.plans.properties import bindings, fact, once, row_shape, shapes
 from optimizer.record import record
@@ -207,12 +215,16 @@ class _Finder:
     def take(self, test: Expr, later: Sequence[Expr]) -> None:
         """Add a test to the tests of the sides, or to the residual; after one that may raise, the
         `later` ones are residual, too, unless operands are checked."""
+        if not self._blocked and not self._is_strict and self._takes_all(test, later):
+            return
         side = side_of(test, self._count)
         equation = None if self._blocked or self._is_strict else self._equation(test)
         if equation is not None:
             is_guard = isinstance(test, Guard)
             self.left.append(SideTerm(self._left(equation[0]), is_key=True, is_guard=is_guard))
             self.right.append(SideTerm(self._right(equation[1]), is_key=True, is_guard=is_guard))
+        elif not self._blocked and not self._is_strict and self._takes_as_equation(test):
+            return
         elif side == "left" and not self._blocked and self._drops("left", test):
             self.left.append(SideTerm(self._left(test), is_key=False))
         elif side == "right" and not self._blocked and self._drops("right", test):
@@ -228,16 +240,59 @@ class _Finder:
 
         Return False if there are none, or if they would not pay: no `later` test is an equation.
         """
-        if self._is_strict or not any(equation_of(each, self._count) for each in later):
+        if self._is_strict or not any(map(self._is_equation, later)):
             return False
         checks = operand_checks(test, self._shapes)
         if checks is None:
             return False
+        self._add_checks(checks)
+        return True
+
+    def _add_checks(self, checks: Mapping[Expr, Expr]) -> None:
+        """Add checks to the tests of the sides that their operands are of."""
         for operand, check in checks.items():
-            if side_of(operand, self._count) == "right":
-                self.right.append(SideTerm(self._right(check), is_key=False))
-            else:
-                self.left.append(SideTerm(self._left(check), is_key=False))
+            is_right = side_of(operand, self._count) == "right"
+            steps = self.right if is_right else self.left
+            step = SideTerm((self._right if is_right else self._left)(check), is_key=False)
+            if step not in steps:
+                steps.append(step)
+
+    def _is_equation(self, test: Expr) -> bool:
+        """Return True for a test that is an equation of the sides, as written or in other words."""
+        return equation_of(test, self._count) is not None or self._in_other_words(test) is not None
+
+    def _in_other_words(self, test: Expr) -> tuple[Expr, Expr, dict[Expr, Expr]] | None:
+        return equation_with_checks(test, self._shapes, lambda e: side_of(e, self._count))
+
+    def _takes_as_equation(self, test: Expr) -> bool:
+        """Add the key of a test that is an equation of checked operands; return False if it is
+        none."""
+        found = self._in_other_words(test)
+        if found is None:
+            return False
+        left, right, checks = found
+        self._add_checks(checks)
+        self.left.append(SideTerm(self._left(left), is_key=True))
+        self.right.append(SideTerm(self._right(right), is_key=True))
+        return True
+
+    def _takes_all(self, test: Expr, later: Sequence[Expr]) -> bool:
+        """Add the tests of `all([...])`, which are all evaluated, if none can raise for checked
+        operands; return False if it is no such call."""
+        match test:
+            case Call(Constant(function), (Display("list" | "tuple", items),), ()):
+                pass
+            case _:
+                return False
+        if function is not all or not any(map(self._is_equation, items)):
+            return False
+        found = [operand_checks(item, self._shapes) for item in items]
+        if any(each is None for each in found):
+            return False
+        for each in found:
+            self._add_checks(each or {})
+        for place, item in enumerate(items):
+            self.take(item, (*items[place + 1 :], *later))
         return True
 
     def _equation(self, test: Expr) -> tuple[Expr, Expr] | None:

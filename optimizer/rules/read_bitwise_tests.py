@@ -1,10 +1,14 @@
-"""Rewrite conditions joined by `&` and `|` to `and` and `or`.
+"""Rewrite conditions joined by `&` and `|`, and other words for them, to `and` and `or`.
 
     join on (p(s, m)) & (q(s, m))         join on q(s, m) and p(s, m)
       S                             ->      S
       M                                     M
 
-Sound:  for bools `&` returns the same as `and`. Parts that may raise are still evaluated for every
+    where q(s) if p(s) else False         where p(s) and q(s)
+      S                             ->      S
+
+Sound:  only the truth of a condition counts, and a branch that is False is `and`, evaluated in the
+        same order. For bools `&` returns the same as `and`. Parts that may raise are still evaluated for every
         row, in their order, before the others: only these are skipped once the result is known.
 Needs:  each part is a bool: a comparison of fields declared as built-in values, `not`, `is`, `in`.
         Several parts that may raise are all evaluated as written.

@@ -127,7 +127,7 @@ def test_a_big_file_is_parsed_once_and_compiled_by_the_statement(
     compiled: list[int] = []
 
     class Watched(SourceTree):
-        def _compiled(self, source: str | ast.Module, flags: int = 0) -> object:
+        def _compile_source(self, source: str | ast.Module, flags: int = 0) -> object:
             compiled.append(-1 if isinstance(source, str) else len(source.body))
             return super()._compile_source(source, flags)
 
@@ -151,7 +151,7 @@ def test_functions_on_one_line_are_told_apart_by_their_columns(
     compiled: list[object] = []
 
     class Watched(SourceTree):
-        def _compiled(self, source: str | ast.Module, flags: int = 0) -> object:
+        def _compile_source(self, source: str | ast.Module, flags: int = 0) -> object:
             compiled.append(source)
             return super()._compile_source(source, flags)
 
