@@ -8,8 +8,9 @@
       S                             ->      S
 
 Sound:  only the truth of a condition counts, and a branch that is False is `and`, evaluated in the
-        same order. For bools `&` returns the same as `and`. Parts that may raise are still evaluated for every
-        row, in their order, before the others: only these are skipped once the result is known.
+        same order. For bools `&` returns the same as `and`. Parts that may raise are still
+        evaluated for every row, in their order, before the others: only these are skipped once the
+        result is known.
 Needs:  each part is a bool: a comparison of fields declared as built-in values, `not`, `is`, `in`.
         Several parts that may raise are all evaluated as written.
 Pays:   keys, tests of a side, look-ups and alternatives are found in them as in any condition.
