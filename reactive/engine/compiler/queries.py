@@ -55,6 +55,7 @@ from reactive.engine.compiler.physical import (
     PhysicalRangeIndex,
     Scan,
 )
+from reactive.engine.compiler.plans_before import PlansBefore
 from reactive.engine.compiler.row_trial import try_rows
 from reactive.engine.compiler.templates import Planned, QueryTemplate, Templates
 from reactive.engine.dataflow.graph import Graph
@@ -143,11 +144,12 @@ class Queries:
                 self.graph.sweep()
                 raise
 
-    def recompile_without(self, bail_out: BailOut, changes: Sequence[Fed]) -> None:
+    def recompile_without(self, bail_out: BailOut, changes: Sequence[Fed]) -> Callable[[], None]:
         """Compile again all views that use the operator that failed, without the way that it ran.
 
         Raise instead what the commit raises without that way, if a part of the rows can tell.
-        `bail_out` names the operator, `changes` are the deltas of the commit.
+        `bail_out` names the operator, `changes` are the deltas of the commit. Return the function
+        that restores the plans, if the commit fails.
         """
         failed = bail_out.operator
         leaves = [
@@ -156,9 +158,19 @@ class Queries:
             if any(node.operator is failed for node in leaf.upstream())
         ]
         self._try_rows(bail_out, leaves, changes)
-        self._deoptimize([leaf.leaf.base for leaf in leaves], bail_out)
-        for leaf in leaves:
-            self.over(leaf.leaf.base, partial(reattach, self.graph, leaf))
+        queries = [leaf.leaf.base for leaf in leaves]
+        every = (each for query in queries for each in self._segment(query).every())
+        before = PlansBefore(self.graph, leaves, dict.fromkeys(every))
+        try:
+            with before:
+                self._deoptimize(queries, bail_out)
+                for leaf in leaves:
+                    self.over(leaf.leaf.base, partial(reattach, self.graph, leaf))
+        except Exception as error:
+            reraise_asynchronous(error)
+            before.restore()
+            raise
+        return before.restore
 
     def _try_rows(self, bail_out: BailOut, leaves: Sequence[Node], changes: Sequence[Fed]) -> None:
         """Raise what a commit raises by rows; nothing if it stands, or is not known to fail."""

@@ -38,6 +38,7 @@ from reactive.engine.dataflow.error_notes import annotate
 from reactive.engine.dataflow.moment import EvaluatedVersions, Moment, drop_old_changes, with_past
 from reactive.engine.dataflow.node import (
     NOWHERE,
+    Guard,
     LeafDelta,
     Node,
     Routes,
@@ -97,6 +98,8 @@ class Graph:
         """True while a node is connected or removed; stays True if that is interrupted."""
         self.pinned: set[Node] = set()
         """Nodes kept although they have no reader yet."""
+        self.dropped: dict[Node, tuple[Guard, ...]] | None = None
+        """The nodes that are dropped, with their guards, while they may come back."""
         self.restoration: Any = None
         """The states that restore new nodes, in place of computing them."""
         self.making: Any = None
@@ -212,6 +215,8 @@ class Graph:
             if self.has(unread):  # or a node created by a repair has replaced it
                 del self._nodes[unread.signature]
             self.late.pop(unread, None)
+            if self.dropped is not None:
+                self.dropped[unread] = unread.guards
             unread.guards = ()
             for source in dict.fromkeys(unread.inputs):
                 source.disconnect(unread)
@@ -392,6 +397,18 @@ class Graph:
             leaf.leaf.lineage.renew()
         if old is not source:
             self.detach(old)
+
+    def connect_again(self, node: Node, guards: tuple[Guard, ...]) -> None:
+        """Take a node back that was dropped in the current commit, with its state."""
+        self.is_changing = True
+        node.guards = guards
+        node.clear()
+        for port, source in enumerate(node.inputs):
+            source.connect(node, port)
+        self._nodes[node.signature] = node
+        self.trees.add(node)
+        self._forget_schedules()
+        self.is_changing = False
 
     def reset(self) -> None:
         """Drop all nodes except tables and leaves; `reattach` then connects the leaves again."""

@@ -73,7 +73,8 @@ Change = tuple[Base, Sequence[Pair]]
 """A table, and its delta."""
 Between = Sequence[Callable[[], object]]
 """The functions to call between the two phases, in this order."""
-
+Restore = Callable[[], None] | None
+"""Restores the plans that were replaced for a commit; None if they stay."""
 MANY = 16
 """Minimum number of rows for a commit to be timed, and the garbage collector paused."""
 
@@ -221,18 +222,18 @@ class Commit:
                 return False
             try:
                 with self._engine.shaping():
-                    remedy()
+                    restore = remedy()
             except BaseException as refusal:
                 self._undo_assignments(stays, refusal)
                 raise
             self.back[:0] = stays
-            self._again(self.run if act is None else act)
+            self._again(self.run if act is None else act, restore)
             return True
         finally:
             if act is None and self._engine.pending is None:  # a whole commit, no statement
                 self._engine.updates.discard()
 
-    def _remedy(self, error: BaseException) -> Callable[[], None] | None:
+    def _remedy(self, error: BaseException) -> Callable[[], Restore] | None:
         """Return a function that replaces plans so that the commit can stand; None if none can."""
         queries = self._engine.queries
         if isinstance(error, BailOut):
@@ -258,8 +259,8 @@ class Commit:
         else:
             broken.back += [change for change in stays if change[1]]
 
-    def _again(self, act: Callable[[], None]) -> None:
-        """Change the tables again, and run the commit again."""
+    def _again(self, act: Callable[[], None], restore: Restore) -> None:
+        """Change the tables again, and run the commit again; restore the plans if it fails."""
         self._step, self._seconds = None, 0.0
         try:
             for table, delta in self.changes:
@@ -267,8 +268,25 @@ class Commit:
                 self.back.append((table, delta))
             act()
         except BaseException as error:
-            if not self.undo_and_retry(error, act):
+            stands = False
+            try:
+                stands = self.undo_and_retry(error, act)
+            finally:
+                if not stands:
+                    self._restore_plans(restore)
+            if not stands:
                 raise
+
+    def _restore_plans(self, restore: Restore) -> None:
+        """Restore the plans before the commit, if it is undone; if that fails, all are rebuilt."""
+        engine = self._engine
+        if restore is None or engine.broken is not None or engine.graph.version >= self.version:
+            return
+        try:
+            restore()
+        except BaseException:
+            engine.broken, engine.db_lock.at_rest = InterruptedCommit([]), BROKEN
+            raise
 
     def _write(self) -> Callable[[], object] | None:
         """Return the function that writes the commit; None if nothing is written now."""
