@@ -1,8 +1,9 @@
-"""Transactions of one statement, updates that change nothing, `&` beside `and`."""
+"""Transactions of one statement, updates that change nothing, `&` beside `and`, refused rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from asv_benchmarks.cliffs.cliff import Cliff, Sides, Timed
@@ -103,6 +104,38 @@ def _joined(size: int, asked: Callable[..., Relation[*tuple[Any, ...]]]) -> Time
     return Timed(do, 3 * size, ready, lambda state: dict(state[1].items()))
 
 
+class Billed(NamedTuple):
+    id: int
+    key: int
+    amount: int | None
+
+
+def refused(size: int) -> Sides:
+    """Changes below a sum over a join, after a row that cannot be summed; and without one."""
+    return _billed(size, Billed(-1, 5, None)), _billed(size, None)
+
+
+def _billed(size: int, odd: Billed | None) -> Timed:
+    db = Database()
+    bills, sold = db.table(Billed, name="bills"), db.table(Sold, name="sold")
+    sold.add_all(_rows(100))
+    bills.add_all(Billed(number, number % 100, 1) for number in range(size))
+    both = bills.join(sold, on=lambda b, s: b.key == s.key)
+    groups = both.group_by(lambda b, s: s.amount)
+    view = groups.aggregate(Sum(lambda b, s: b.amount)).materialize()
+    if odd is not None:
+        with suppress(TypeError):
+            bills.add(odd)
+    some = [Billed(-number, number % 100, 2) for number in range(2, CHANGES)]
+
+    def do(state: object) -> None:
+        for row in some:
+            bills.add(row)
+            bills.remove(row)
+
+    return Timed(do, 2 * len(some), lambda: None, lambda state: dict(view.zset().items()))
+
+
 def _rows(size: int) -> list[Sold]:
     return [Sold(number, number % 100, number % 10) for number in range(size)]
 
@@ -111,4 +144,5 @@ CLIFFS = (
     Cliff("a transaction of one statement", "the statement", in_transaction, 5_000, most=1.3),
     Cliff("`update(x, x)`", "`update(x, y)`", updates, 5_000, most=1.0),
     Cliff("`(a.k == b.k) & (c.k == b.k)`, load", "`and`", joined, 3_000, most=1.3),
+    Cliff("changes after a refused row", "without it", refused, 20_000, most=1.3),
 )
