@@ -107,7 +107,7 @@ def _joined(size: int, asked: Callable[..., Relation[*tuple[Any, ...]]]) -> Time
 class Billed(NamedTuple):
     id: int
     key: int
-    amount: int | None
+    amount: Any
 
 
 def refused(size: int) -> Sides:
