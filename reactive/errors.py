@@ -94,9 +94,9 @@ class OffloadError(ReactiveError, ValueError):
 
 
 class TakenIn(OffloadError):
-    """A callable raised on the offload backend, after the rows were stored there.
+    """A callable raised on the offload backend, which has taken in (stored) the rows nevertheless.
 
-    The next flush corrects the result.
+    A later flush in which no callable raises corrects the result.
     """
 
 

@@ -260,9 +260,15 @@ class Active:
     """Function that is being turned into a query."""
 
     def was(self, found: Any, reader: Any) -> bool:
-        """Return True if a name's value in a function is the value from before the query.
+        """Return True if a value of the query's name is only the one from before the query.
 
-        Local functions beside the query share the variable of that name with it.
+        Then the name means the query. Local functions beside the query share the variable of that
+        name with it.
+
+        Parameters
+        ----------
+        found: the value that the name has now; False is returned for `UNSET`.
+        reader: the function that reads the name.
         """
         if found is UNSET or self.written is None:
             return False
@@ -287,7 +293,7 @@ class Active:
         return code is not None and self.name != "<lambda>" and is_same_place(code, self.code)
 
     def rows(self) -> Rows:
-        """Return its rows so far."""
+        """Note that it is called, and return its rows so far, as a recursive relation."""
         self.is_called = True
         node = plan.Recursive(self.level, 0, self.name, True, (self.shape,))
         return Rows("set", node, (Parameter(0),), ("row",))
@@ -355,7 +361,10 @@ def _meaning_before(function: FunctionType) -> Any:
 
 
 def _is_before(found: Any, function: FunctionType) -> bool:
-    """Return True for another value that the name of a function had before the function."""
+    """Return True if `found` may be a value that the name of a function had before the function.
+
+    False for the function itself, and for a function written below it in the same scope.
+    """
     if not isinstance(found, FunctionType):
         return True
     code, its = function.__code__, found.__code__

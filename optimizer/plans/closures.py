@@ -305,7 +305,12 @@ class PartitionedRecursion:
 
 
 def partition(node: plan.Node) -> PartitionedRecursion | None:
-    """Return a recursion by partitions; None if it has no column that tells partitions apart."""
+    """Return a recursion by partitions.
+
+    Return None if `node` is no fixpoint of one relation, reads the relation of an outer recursion,
+    has no clause over inputs alone or none over a recursive row, or has no column that tells
+    partitions apart.
+    """
     if not isinstance(node, plan.Fixpoint) or len(node.names) > 1 or free(node):
         return None
     linear = _linear(node)
@@ -457,7 +462,11 @@ class Linear:
 
 
 def linear(node: plan.Node) -> Linear | None:
-    """Split a linear recursion; None if it is not linear."""
+    """Split a linear recursion into seeds, sides and bodies.
+
+    Return None if `node` is no fixpoint, reads the relation of an outer recursion, keeps the best
+    rows (`keep=`), has a clause that is not linear, or has a join without a usable key.
+    """
     if not isinstance(node, plan.Fixpoint) or free(node) or any(node.best):
         return None
     return _LinearSplitter(node).found()

@@ -384,9 +384,12 @@ def _no_retry(error: Exception) -> bool:
 
 
 def _taken_in_error(kind: str, message: str, row: str | None) -> TakenIn:
-    """Return the error for a callable that raised on Spark.
+    """Return the error for a callable that raised on Spark, which has stored the rows nevertheless.
 
-    `row`: the row as text, None if it is unknown.
+    Parameters
+    ----------
+    kind, message: the name of the exception's class, and its text.
+    row: the row as text; None if it is unknown.
     """
     where = "" if row is None else f", on row {row}"
     return TakenIn(

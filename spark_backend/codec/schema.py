@@ -485,7 +485,10 @@ def expected_type(annotation: Any) -> Typed:
 
 
 def _infer_value_type(row: Row) -> Typed:
-    """Return the type of a value; for a tuple, from its parts."""
+    """Return the type of a value; for a tuple, from its parts.
+
+    Raises `Untyped` if no columns store it.
+    """
     kind = type(row)
     if row is None:
         return Plain(NoneType, optional=True)
@@ -508,7 +511,10 @@ def _infer_value_type(row: Row) -> Typed:
 
 
 def _infer_list_type(values: Any) -> Whole:
-    """Return the type of a bag or a sequence, from its values."""
+    """Return the type of one bag, set or sequence, from the values in it.
+
+    Raises `Untyped` if these have no common type.
+    """
     found: Typed | None = NOTHING
     for of in dict.fromkeys(map(_infer_value_type, values)):
         found = common_inside_type(found, of)

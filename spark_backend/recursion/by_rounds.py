@@ -150,7 +150,8 @@ class _FlushDerivations:
         return self._known[relation].of(wanted)
 
     def readers(self) -> Sequence[Iterable[Row]]:
-        """Return, by relation, the old rows that have a key of a changed row of a side."""
+        """Return, by relation, the rows from before the flush that have a key of a changed row of a
+        side."""
         found: list[dict[Row, None]] = [{} for _ in self._known]
         for asked in self._asked:
             keys = asked.other.keys_of(self._changes[asked.side])
@@ -188,14 +189,14 @@ class _LookupCount:
 
         Raises
         ------
-        TooMany: there have been many.
+        TooMany: there have been more than `MOST_LOOKED_UP`.
         """
         self._count += 1
         if self._count > MOST_LOOKED_UP:
             raise TooMany("a recursion of many rounds")
 
     def are_few(self, spec: TableSpec) -> bool:
-        """Return True if the table is read whole."""
+        """Return True if the table has so few rows that it is read whole."""
         return self.flush.tables.rows_near(spec) <= MOST_TAKEN
 
 
@@ -410,8 +411,11 @@ class RoundsRecursion:
         return columns
 
     def _change_schema(self) -> T.StructType:
-        """Return the schema of the changes that the worker outputs: the relation, the numbers of
-        the derivations, and a column for the rows of each relation."""
+        """Return the schema of the changes that the worker outputs.
+
+        `kind` is the number of the relation of a changed row, `NUMBERS` say how its weight and its
+        derivations change, and each relation has a column for its rows.
+        """
         fields = [T.StructField("kind", T.IntegerType())]
         fields += [T.StructField(name, T.LongType()) for name in NUMBERS]
         for place, kept in enumerate(self.relations):

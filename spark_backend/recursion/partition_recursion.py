@@ -231,7 +231,8 @@ class PartitionRecursion:
         return [F.col("p"), F.lit(kind).alias("kind"), F.col("weight"), *columns]
 
     def _arrange(self, flush: Flush, change: DataFrame) -> None:
-        """Store the rows by the keys of the joins that read them."""
+        """Add the changed rows of the relation to the flush: to the table of each key by which a
+        join reads the relation."""
         self._parts.own.change = change
         later = replace(flush, added={}, _made={})
         for premise in self._parts.premises:
@@ -450,8 +451,11 @@ class WorkerRecursion:
         return [F.lit(of).alias("kind"), F.col("weight"), *columns]
 
     def _change_schema(self) -> T.StructType:
-        """Return the schema of the changes that the worker outputs: the relation, the weight, and a
-        column for the rows of each relation."""
+        """Return the schema of the changes that the worker outputs.
+
+        `kind` is the number of the relation of a changed row, `weight` says how its number of
+        copies changes, and each relation has a column for its rows.
+        """
         fields = [T.StructField("kind", T.IntegerType()), T.StructField("weight", T.LongType())]
         for place, kept in enumerate(self.relations):
             fields.append(T.StructField(_row_column(place), spark_type(kept)))

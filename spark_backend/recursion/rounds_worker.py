@@ -69,8 +69,8 @@ NUMBERS = ("weight", *KNOWN)
 class Program:
     """A linear recursion over its relations and then its sides, as `Recursive` of a level.
 
-    `readers` are semi-joins of a relation with a side, which are 0 and 1 there; `reads` are their
-    numbers.
+    `readers` are semi-joins of a relation with a side, numbered 0 and 1 in the semi-join; `reads`
+    has the numbers of the two in the recursion, for each reader.
     """
 
     level: Any
@@ -134,7 +134,8 @@ class StoredDerivations:
         return self._given.known[relation]
 
     def readers(self) -> Sequence[Iterable[Row]]:
-        """Return, by relation, the old rows that match a changed row of a side."""
+        """Return, by relation, the rows from before the flush that match a changed row of a
+        side."""
         program = self._program
         found: list[dict[Row, None]] = [{} for _ in program.bodies]
         for node, (relation, side) in zip(program.readers, program.reads, strict=True):
@@ -144,8 +145,8 @@ class StoredDerivations:
         return found
 
     def _matching_rows(self, node: plan.Node, relation: int, side: int) -> list[Row]:
-        """Return the old rows of a relation that match a changed row of a side, by the rule
-        `node`."""
+        """Return the rows of a relation from before the flush that match a changed row of a side,
+        by the rule `node`."""
         ways = DeltaRules([node], self._program.level, 1, may_be_nan=False)
         ways.over([dict.fromkeys(self._given.changes[side], 1)])
         return list(ways.derived([list(self._given.known[relation])])[0])
@@ -301,13 +302,13 @@ class Derivations(Protocol):
         ...
 
     def readers(self) -> Sequence[Iterable[Row]]:
-        """Return the old rows of each relation that match a changed row of an input, and perhaps
-        others."""
+        """Return, by relation, the rows from before the flush that match a changed row of a side,
+        and perhaps others."""
         ...
 
     def derived(self, rows: Sequence[list[Row]], *, before: bool) -> Sequence[Bag]:
-        """Return the rows of each relation that some rows derive, with their counts; over the old
-        or the new rows of the inputs."""
+        """Return the rows of each relation that some rows derive, with their counts; with the rows
+        of the sides from before the flush, or from after it."""
         ...
 
 

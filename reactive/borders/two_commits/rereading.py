@@ -108,14 +108,17 @@ class Rereading:
             raise
 
     def there(self) -> list[Any]:
-        """Return the tables that can be read again, without dropped ones."""
+        """Forget dropped tables, and return the other tables that can be read again."""
         tables = self._engine.tables
         self.by = {t: by for t, by in self.by.items() if tables.get(t.plan.number) is t}
         return list(self.by)
 
     @property
     def doubts(self) -> dict[Any, BaseException]:
-        """The tables in doubt, with the reasons."""
+        """The tables in doubt, with the reasons.
+
+        This first ends doubts about COMMITs whose outcome has become known.
+        """
         known = [
             t for t, e in list(self._doubts.items()) if isinstance(e, CommitInDoubt) and e.is_known
         ]
@@ -149,7 +152,8 @@ class Rereading:
     def again(self, tables: Sequence[Any]) -> None:
         """Read some tables again, or all if none are given.
 
-        Tables of a read-only file are moved together, first.
+        If one of them is in a file that this database only reads, all tables of the file are first
+        moved to its last commit.
         """
         journal, found = self._engine.journal, list(tables) or self.there()
         if journal is not None and not journal.writes:
@@ -253,7 +257,10 @@ class Rereading:
                 self._thread.start()
 
     def pause(self) -> float:
-        """Return the seconds until the next reading."""
+        """Return the seconds until the next reading.
+
+        If tables are in doubt, the pause after the next reading is twice as long.
+        """
         now = time.monotonic()
         due = min(self._confirms.values(), default=now + LONGEST)
         if self.doubts:
@@ -261,7 +268,7 @@ class Rereading:
         return max(due - now, 0)
 
     def read_due(self) -> bool:
-        """Read the tables that are due. Return True if others are left."""
+        """Read the tables that are due. Return True if others are left; False ends the thread."""
         if self._engine.db_lock.is_closed:
             self._confirms, self._doubts = {}, {}
         now = time.monotonic()

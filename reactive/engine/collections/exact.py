@@ -374,6 +374,8 @@ FRACTION = (1 << BITS) - 1
 def add_value(total: RunningSum, value: Any, weight: int) -> RunningSum:
     """Return a sum plus `weight` times a value; raise, changing nothing, if it cannot be summed.
 
+    If `total` is an `ExactSum`, it is changed and returned; other sums are immutable.
+
     >>> add_value(1, 0.5, 1), add_value(add_value(1, 0.5, 1), 0.5, -1)
     ((1901475900342344102245054808064, 1), 1)
     """
@@ -401,7 +403,10 @@ def add_value(total: RunningSum, value: Any, weight: int) -> RunningSum:
 
 
 def add_sums(total: RunningSum, more: RunningSum, times: int = 1) -> RunningSum:
-    """Return a sum plus `times` times another sum."""
+    """Return a sum plus `times` times another sum, which is not changed.
+
+    If `total` is an `ExactSum`, it is changed and returned; other sums are immutable.
+    """
     if total.__class__ is int and more.__class__ is int:
         return total + more * times
     if total.__class__ is DecimalSum and more.__class__ in _WITH_DECIMALS:
@@ -452,7 +457,8 @@ def scale_sum(total: RunningSum, weight: int) -> RunningSum:
 
 
 def copy_sum(total: RunningSum) -> RunningSum:
-    """Return a sum that may be changed; in a simpler form, if no value needs the general one."""
+    """Return an equal sum, whose changes do not affect `total`; in a simpler form than `ExactSum`
+    if no value needs that one."""
     if total.__class__ is not ExactSum:
         return total
     simple = total.to_scaled()

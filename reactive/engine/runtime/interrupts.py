@@ -175,8 +175,9 @@ def reraise_asynchronous(error: Exception) -> None:
 def is_asynchronous(error: BaseException | None) -> bool:
     """Return True if an exception may have occurred at any moment, independent of the running code.
 
-    This is true of exceptions that are no `Exception`, such as `KeyboardInterrupt`, and of
-    exceptions raised by a signal handler, such as a time limit.
+    True for exceptions that are no `Exception`, such as `KeyboardInterrupt`, and for exceptions
+    raised by a signal handler, such as a time limit. False for None, and wherever it was raised for
+    a `ReactiveError` or an exception of the classes in `COMMON`.
     """
     if not isinstance(error, Exception):
         return error is not None

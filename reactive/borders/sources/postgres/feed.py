@@ -116,7 +116,7 @@ class TableFeed:
         return self._key_of([(part, values[place]) for part, place in parts])
 
     def key_of_texts(self, texts: Mapping[str, str | None]) -> Any:
-        """Return the key of texts by column names."""
+        """Return the key of a row whose values are given as texts, by column name."""
         return self._key_of([(part, texts[part.column.name]) for part in self._key_parts])
 
     def maker(self, places: Sequence[int], native: Collection[int] = ()) -> Make:
@@ -144,8 +144,8 @@ class TableFeed:
     ) -> Any:
         """Return the row of an update that omits unchanged values, or a `Refused`.
 
-        They are taken from the held row, or else from the table. Return None if the row no longer
-        exists.
+        The omitted values are taken from the old row if the message has all of it, else from the
+        row `held(key)` of this process, else from a query. Return None if the row no longer exists.
         """
         if (
             change.old is not None
@@ -203,7 +203,10 @@ class TableFeed:
         return found[0] if found else None
 
     def _differences(self, relation: RelationMessage, before: RelationMessage | None) -> list[str]:
-        """Describe the columns that differ from the last description, or from the catalog."""
+        """Describe each column that differs from the description `before`.
+
+        If that is None, describe the columns that differ from the catalog.
+        """
         now = {column.name: column.type for column in relation.columns}
         if before is None:
             was = {column.name: column.type for column in self.schema.columns}
@@ -233,7 +236,14 @@ class TableFeed:
             )
 
     def _refusal(self, field: str, what: str, changes: list[str]) -> SourceError:
-        """Return the error for a changed column that a field of the class needs."""
+        """Return the error for a changed column that a field of the class needs.
+
+        Parameters
+        ----------
+        field: the name of the field.
+        what: the predicate of the sentence about it, such as "has another type".
+        changes: the changes of all columns, a text for each.
+        """
         told = "; ".join(changes)
         return SourceError(
             f"the columns of {self.schema.name!r} were changed: {field!r}, a field of "

@@ -50,9 +50,10 @@ def is_zoned(value: TypedValue) -> bool:
 
 
 def function_of(of: SqlType, to: SqlType, zone: str) -> tuple[Any, tuple[Any, ...]] | None:
-    """Return what casts from or to an instant, and its further arguments.
+    """Return the function that casts from or to an instant, and its further arguments.
 
-    None if neither type is one; a function that is None leaves the value as it is.
+    The function is None if the cast leaves the value as it is. Return None, in place of both, if
+    neither type is an instant, or if there is no such cast.
     """
     if to.kind == "timestamptz":
         if of.kind not in ("text", "any", "null", *OF_TIME):
@@ -238,7 +239,7 @@ def call_on_instants(
 ) -> TypedValue | None:
     """Return the value of a call that has instants for arguments, or gives one; else None.
 
-    `maker` is what makes the value of a call in the dialect, and None if it has no such function.
+    `maker` translates the call on other arguments; None if the dialect has no such function.
     """
     key = node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
     if key in OWN:
@@ -251,7 +252,16 @@ def call_on_instants(
 
 
 def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -> TypedValue:
-    """Return a call on instants as one on timestamps, in the database's zone, epochs in UTC."""
+    """Translate a call on instants as the call on their local times in the database's zone.
+
+    Functions and units of the time since 1970 get the local times in UTC. The parts `timezone...`
+    of an instant are those of its offset in the database's zone.
+
+    Parameters
+    ----------
+    key: the name of the function, or the class of the node.
+    maker: translates the call on timestamps.
+    """
     unit = _unit_of_extract(key, node)
     is_of_epoch = key in OF_EPOCH or unit == "epoch"
     zone = "UTC" if is_of_epoch else scope.dialect.timezone

@@ -336,7 +336,7 @@ def _has_row(asked: RowComparison, *tests: Expr) -> Expr:
 
 @record
 class PlannedRows:
-    """A plan of `bindings` bindings, and its columns as values of these."""
+    """A plan of `bindings` bindings, and its named columns as expressions over them."""
 
     node: plan.Node
     bindings: int
@@ -355,7 +355,10 @@ class PlannedRows:
         return replace(self, node=node)
 
     def rebind(self, start: int, *, missing: bool) -> PlannedRows:
-        """Return the sources as binding `start`; if `missing`, NULL where that binding is None."""
+        """Return the columns as parts of the one binding `start`, which packs the bindings.
+
+        If `missing`, they are NULL where the binding `start` is None.
+        """
         place = Parameter(start)
         of: tuple[Expr, ...] = (place,)
         if self.bindings > 1:
@@ -363,15 +366,16 @@ class PlannedRows:
         return self._substitute_bindings(of, (place,) if missing else ())
 
     def missing(self) -> PlannedRows:
-        """Return the sources as values that are NULL where their bindings are None."""
+        """Return the columns as values that are NULL where a binding that they read is None."""
         return self._substitute_bindings(all_parameters(self.bindings), None)
 
     def _substitute_bindings(
         self, of: tuple[Expr, ...], missing: tuple[Expr, ...] | None
     ) -> PlannedRows:
-        """Return the sources with the expressions `of` in place of their bindings.
+        """Return the columns with the expression `of[i]` in place of each binding `i`.
 
-        A value is NULL, too, if a leaf of `missing` is None; without `missing`, if a binding is.
+        A column also becomes NULL where an expression of `missing` is None. If `missing` itself is
+        None, the column becomes NULL where a binding that it reads is None.
         """
 
         def substitute_value(value: TypedValue) -> TypedValue:

@@ -112,7 +112,7 @@ def _check_zone_name(name: str) -> str:
 
 
 def zoned(value: dt.datetime) -> dt.datetime:
-    """Return an instant that stands beside others.
+    """Return a datetime that is compared with instants, unchanged.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def bucket(width: dt.timedelta, value: dt.datetime, zone: str) -> dt.datetime:
 
 
 def later(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
-    """Return the instant after an interval.
+    """Return the instant that is later by an interval.
 
     Months and days are added by the calendar of a zone, then hours and less by the clock.
 
@@ -233,7 +233,7 @@ def later(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
 
 
 def later_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
-    """Return the instant after an interval, as DuckDB computes it.
+    """Return the instant that is later by an interval, as DuckDB computes it.
 
     If days later two instants have one local time, the result has the earlier offset; if a part of
     the interval is negative, the clock part is added first.
@@ -266,7 +266,7 @@ def _days_later(value: dt.datetime, days: int, zone: str) -> dt.datetime:
 
 
 def earlier_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
-    """Return the instant before an interval, as DuckDB has it."""
+    """Return the instant that is earlier by an interval, as DuckDB computes it."""
     return later_of_duckdb(value, intervals.negative(by), zone)
 
 
@@ -277,7 +277,7 @@ def _split_interval(by: dt.timedelta) -> tuple[int, int, dt.timedelta]:
 
 
 def earlier(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
-    """Return the instant before an interval."""
+    """Return the instant that is earlier by an interval."""
     return later(value, intervals.negative(by), zone)
 
 
@@ -386,17 +386,17 @@ def prepended(array: Array | None, item: Any) -> Array:
 
 
 def first(array: Array) -> Any:
-    """Return the first element; None of none."""
+    """Return the first element; None if there is none."""
     return array[0] if array else None
 
 
 def last(array: Array) -> Any:
-    """Return the last element; None of none."""
+    """Return the last element; None if there is none."""
     return array[-1] if array else None
 
 
 def any_value(array: Array) -> Any:
-    """Return the first element that is not NULL."""
+    """Return the first element that is not NULL; None if there is none."""
     return next((item for item in array if item is not None), None)
 
 
@@ -458,12 +458,18 @@ def position(array: Array, item: Any) -> int | None:
 
 
 def place_of(array: Array | None, item: Any) -> int | None:
-    """Return the first place of an element, which may be NULL; None if absent, or of no array."""
+    """Return the first place, from 1 on, of an element, which may be NULL.
+
+    Return None if the element is absent, or the array is NULL.
+    """
     return None if array is None else position(array, item)
 
 
 def is_in(array: Array | None, item: Any) -> bool | None:
-    """Return True if an element equals `item`; None for no array, or NULL in one with elements."""
+    """Return True if an element equals `item`.
+
+    Return None, for NULL, if the array is NULL, or if `item` is NULL and the array has elements.
+    """
     if array is None or (item is None and array):
         return None
     return item in array
@@ -576,13 +582,16 @@ def moments(
     zone: str = "",
     inclusive: bool = False,
 ) -> Array:
-    """Return the moments from one to another by an interval; `inclusive`: also the end.
+    """Return the moments from `start` on, each by the interval `step` after the one before it.
 
-    Instants follow the calendar of a zone. An empty interval yields no moment.
+    Return none for an empty interval. The series ends before `end`, or with it if `inclusive`;
+    after `most` moments; and at the last year that Python has. Instants follow the calendar of
+    `zone`; an empty `zone` means timestamps.
 
     Raises
     ------
-    ValueError: the interval has parts before and after.
+    ValueError: the interval has both positive and negative parts.
+    OverflowError: there are more than `MOST_ELEMENTS` moments.
     """
     from reactive.languages.sql.runtime import intervals, times
 
@@ -620,7 +629,9 @@ def length(of: Any) -> int:
 
 
 def elements(offset: bool, *arrays: Iterable[Any] | None) -> list[Any]:
-    """Return the elements of an array, or of several side by side; none of NULL.
+    """Return the elements of an array, or of several side by side; a NULL array has none.
+
+    Shorter arrays are filled up with None. If `offset`, the number of each row is appended to it.
 
     >>> elements(False, (1, 2)), elements(True, (1,), (3, 4))
     ([1, 2], [(1, 3, 1), (None, 4, 2)])
