@@ -187,7 +187,7 @@ class SparkOffload:
         return remote
 
     def _join_shared(self, fragment: Fragment, of: object, *, is_kept: bool) -> StateRemote | None:
-        """Return a remote that shares the state of others; None if the part may not share."""
+        """Make a remote that shares the state of others; return None if the part may not share."""
         from spark_backend.fragments.remote import StateRemote
         from spark_backend.fragments.sharing import SharingStates, may_share
 

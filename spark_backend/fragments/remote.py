@@ -528,7 +528,10 @@ class TableReader:
         return self._frame_rows(self._first, partial(self._read_whole, self._first), is_net=True)
 
     def changes(self) -> FrameRows | None:
-        """Return the rows that flushes have added since; None for no rows."""
+        """Take the rows that flushes have added since, for `forget` to release; return them.
+
+        Return None if there are none.
+        """
         self._taken = self._hold.later
         if not self._taken:
             return None

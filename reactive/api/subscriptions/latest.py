@@ -251,7 +251,10 @@ class Latest(Changes[T]):
             return True
 
     def _next(self) -> Delta[T] | None:
-        """Return the waiting changes as one delta, the first snapshot included; None if none."""
+        """Take the waiting changes, and return them as one delta, with the first snapshot in it.
+
+        Return None if there are none.
+        """
         with self._feed.lock:
             first, self._first = self._first, None
             more = self._feed.read(self)

@@ -427,7 +427,10 @@ class Relay:
             self._end(error)
 
     def _next(self) -> tuple[Subscription[Any], Delta[Any]] | None:
-        """Return the delta to deliver now, with its subscription; None if there is none yet."""
+        """Take the delta to deliver now from the queue, and return it with its subscription.
+
+        Return None if there is none, or none is due yet.
+        """
         while True:
             with self._lock:
                 subscription = self._of()

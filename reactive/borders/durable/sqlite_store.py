@@ -473,7 +473,10 @@ class OpenFiles:
         """The time of the next check."""
 
     def missing(self) -> str | None:
-        """Return the path of a file that was deleted or replaced; None if there is none."""
+        """Return the path of a file that was deleted or replaced.
+
+        If there is none, return None, and set the time of the next check.
+        """
         for path, known in self._known.items():
             if _file_identity(path) != known:
                 return path

@@ -124,7 +124,7 @@ class ObjectRecord:
         do()
 
     def current(self) -> Any:
-        """Return the current snapshot."""
+        """Return the current snapshot, a new one if an attribute has changed since the last."""
         row, late = self.row, self.late
         if row is None:
             every = {name: self._frozen(name) for name in self.shape.names}

@@ -42,7 +42,7 @@ class ObjectStore(KeyedStore):
         """The changes of the last assignment outside of transactions, with its undo."""
 
     def attributes_read(self) -> frozenset[str] | None:
-        """Return the attributes that queries read; None for all."""
+        """Return the attributes that queries read, found at the first call; None for all."""
         found = self.read
         if isinstance(found, reads.UnknownRead):
             found = self.read = reads.attributes_read(self.objects.engine, self.table())

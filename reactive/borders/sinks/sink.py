@@ -518,7 +518,7 @@ class FollowedChanges:
         return self._following is not None and self._following.is_over
 
     def begin(self) -> Any:
-        """Return the current rows, which stay where they are."""
+        """Follow the view from now on, and return its current rows, which stay where they are."""
         self.end()
         self._following = self.operator.follow()
         self._is_sure, self._since = True, time.time()

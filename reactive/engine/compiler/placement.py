@@ -393,9 +393,9 @@ class StepDefinition:
                 other.learn(engine)
 
     def finish(self) -> Any:
-        """Return the database, or a definition around this one that waits for it; None if unknown.
+        """End the definition, outside of which its relations are invalid from now on.
 
-        From now on the relations are invalid outside their definition.
+        Return the database, or a definition around this one that waits for it; None if unknown.
         """
         waiting = (other for other in self._others if other.is_open)
         found = self.engine if self.engine is not None else next(waiting, None)

@@ -67,7 +67,7 @@ class Moment:
         self.nodes = [*(other for other in self.nodes_in_graph() if other is not node), node]
 
     def nodes_in_graph(self) -> list[Node]:
-        """Return the nodes that are still in the graph."""
+        """Forget the nodes that are no longer in the graph, and return the others."""
         if not all(map(self.graph.has, self.nodes)):
             self.nodes = [node for node in self.nodes if self.graph.has(node)]
         return self.nodes

@@ -216,7 +216,7 @@ class _RemovedRows:
             self.seen += 1
 
     def intern_row(self, row: Row) -> Row:
-        """Return the row, or the equal object that was removed."""
+        """Return the equal object that was removed, and note that it returned; else the row."""
         field = self._field
         if field is None or row.__class__ is not field.kind:
             return self.intern_rows((row,))[0]

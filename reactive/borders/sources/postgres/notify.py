@@ -150,7 +150,10 @@ class Reconnecting:
                 return
 
     def _pause(self, error: Exception) -> float:
-        """Return the seconds until the next try. Raises `SourceError` if there is to be none."""
+        """Note that the connection is lost, log it, and return the seconds until the next try.
+
+        Raises `SourceError` if there is to be none.
+        """
         is_in_use = isinstance(error, SlotInUse)
         now = time.monotonic()
         began, before = self._lost or (now, 0.0)

@@ -387,7 +387,7 @@ class _Position:
         return {"slot": self.slot, "lsn": lsn_text(position)}
 
     def unfinished(self, slot: str) -> Token:
-        """Return the token of an unfinished snapshot."""
+        """Set the slot to read, and return the token of its unfinished snapshot."""
         self.slot = slot
         return {"slot": slot, "lsn": None}
 

@@ -295,7 +295,7 @@ class _Writing:
     _number_ended = False
 
     def _letter(self, word: str) -> list[str]:
-        """Return the text at a place for a digit or for the point."""
+        """Return the text at the current place, for a digit or the point, and go to the next."""
         made = [self._sign_before()]
         first_zero = self._form.first_zero
         is_zero = first_zero is not None and first_zero <= self._current
@@ -311,7 +311,10 @@ class _Writing:
         return made
 
     def _take_letter(self, word: str) -> str:
-        """Return the next letter of the number."""
+        """Consume the next letter of the number, and return the text to write for it.
+
+        The text is empty behind the end of the number, and for a letter that is not written.
+        """
         if self._place >= len(self._number):
             is_shown = self._last is None or self._place <= self._last or word == "0"
             self._number_ended = is_shown
@@ -339,7 +342,7 @@ class _Writing:
         return len(self._number.partition(".")[2])
 
     def _sign_before(self) -> str:
-        """Return the sign, or a blank for it, if its place is here; else an empty text."""
+        """Return the sign, or a blank for it, once, at its place; else an empty text."""
         if self._has_sign:
             return ""
         is_first_zero = self._form.first_zero == self._current

@@ -102,7 +102,11 @@ class KeptStatements:
         return len(self._kept)
 
     def find(self, engine: Any, text: str, parameters: Mapping[str, Any]) -> Write | None:
-        """Return what writes the changes of a statement; None if it has to be translated."""
+        """Return the function that writes the changes of a statement, by its form.
+
+        Return None if the statement has to be translated: its form is new, and noted for the next
+        one, or it cannot be reused, or an exception was raised, which the statement raises again.
+        """
         key, values = _shape_of(text, parameters)
         if key is None:
             return None

@@ -301,6 +301,8 @@ class RowNumbers:
     def number_row(self, row: Sequence[Any]) -> list[Any]:
         """Return the values of a row; a key that is None gets the next number.
 
+        The greatest key so far is noted, for the rows that follow.
+
         Raises
         ------
         TableError: the greatest key is the greatest integer, after which SQLite draws at random.
