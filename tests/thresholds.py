@@ -27,6 +27,9 @@ class Threshold(NamedTuple):
 
 
 THRESHOLDS: dict[str, Threshold] = {
+    "reactive.engine.transactions.rows_by_field.FIRST": Threshold(1),
+    "reactive.engine.transactions.rows_by_field.SMALL": Threshold(0),
+    "reactive.engine.transactions.rows_by_field.FEW": Threshold(0),
     "optimizer.expressions.text.LARGEST": Threshold(1),
     "optimizer.expressions.simplification.LONGEST": Threshold(0),
     "optimizer.lifting.lift.DEEPEST": Threshold(0, 5),

@@ -43,6 +43,7 @@ from reactive.engine.storage.rows import check_row_type, checked_key, key_functi
 from reactive.engine.storage.store import BagStore, RowStore, stored_rows
 from reactive.engine.transactions import patches
 from reactive.engine.transactions.row_gate import CommittedRows, rows_at_rest
+from reactive.engine.transactions.rows_by_field import RowsByField
 from reactive.engine.transactions.statements import Statements
 from reactive.errors import NoLength, TableError
 
@@ -104,6 +105,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
             check_callable(chosen, self.plan)
         self._db_lock = engine.db_lock
         self._flowed = False
+        self._by_field: RowsByField | None = None
         self._keyed: Any = (
             None if chosen is None else KeyedStore(checked_key(chosen, self.name), chosen.function)
         )
@@ -253,7 +255,9 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         predicate: callable, row -> truth value. It must not change tables.
         rows: the new rows, which must satisfy `predicate`.
 
-        Cost: `predicate` is called for every row of the table.
+        Cost: `predicate` is called for every row of the table. If its first condition compares a
+            field with plain values by `==` or `in`, as in `lambda c: c.file == file`, it is called
+            only for rows with such a value, from the third call on: an index of the field is kept.
 
         Raises
         ------
@@ -461,6 +465,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     def _move_to(self, store: RowStore, keyed: Any = None) -> None:
         """Store the rows in `store`, which has them already; `keyed` finds them by their keys."""
         self._store: RowStore = store
+        self._by_field = None
         self._is_near = isinstance(store, BagStore | KeyedStore)
         if keyed is not None:
             self._keyed = keyed

@@ -48,6 +48,7 @@ class Objects:
     row_type: Any = object
     _node: Any = None
     _keyed: Any = None
+    _by_field: Any = None
     plan: Any = None
     interns = True
 

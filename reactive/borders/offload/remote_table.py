@@ -226,7 +226,7 @@ class RemoteTable(Table[T, Any]):
             before = self.save()
             if change() == before:
                 return False
-            engine.count_commit([self], 1)
+            engine.count_commit([(self, ())], 1)
             return True
 
     def _need_own_key(self, what: str) -> Callable[[Row], Any]:
@@ -380,7 +380,8 @@ class StreamTable(RemoteTable[T]):
                 return 0
             with engine.inside(to_write=True):
                 prepared.publish()
-                engine.count_commit([self] if unfit is None else [self, unfit], prepared.rows)
+                tables = [self] if unfit is None else [self, unfit]
+                engine.count_commit([(table, ()) for table in tables], prepared.rows)
             rows: int = prepared.rows
             return rows
 

@@ -202,7 +202,7 @@ class Commit:
         engine.broken, engine.db_lock.at_rest = engine.broken or InterruptedCommit([]), BROKEN
         if self.changes and engine.version != self.version:
             engine.graph.version = self.version
-            engine.count_commit([table for table, _ in self.changes], self._rows)
+            engine.count_commit(self.changes, self._rows)
 
     def undo_and_retry(self, error: BaseException, act: Callable[[], None] | None = None) -> bool:
         """Undo the commit after an error. Return True if it was then repeated with other plans.
@@ -310,7 +310,7 @@ class Commit:
     def _count(self) -> None:
         """Count the published commit, and its time if measured."""
         engine, rows = self._engine, self._rows
-        engine.count_commit([table for table, _ in self.changes], rows)
+        engine.count_commit(self.changes, rows)
         if self._seconds:
             engine.times.note(self._seconds, engine.version, self._deltas, few=rows < MANY)
 
@@ -357,6 +357,8 @@ def commit_few_rows(engine: Engine, table: Base, changes: Sequence[Pair], versio
         compiled_step(changes, version, between=write)
     engine.version = version
     table._flowed = True
+    if table._by_field is not None:
+        table._by_field.note(changes, len(table._store))
     if engine.overflow is not None:
         engine.overflow.note(len(changes))
     return True
@@ -374,7 +376,7 @@ def commit_tables_directly(engine: Engine, changes: Sequence[Change], version: i
         return False
     write = None if engine.journal is None else engine.journal.begin(changes, version)
     engine.graph.commit([(table._node, delta) for table, delta in changes], version, write)
-    engine.count_commit([table for table, _ in changes], rows)
+    engine.count_commit(changes, rows)
     return True
 
 
@@ -391,7 +393,7 @@ def break_off(engine: Engine, back: list[Change], version: int) -> None:
         stands = engine.graph.version == version
         if stands and engine.version != version:
             rows = sum([len(changes) for _, changes in back])
-            engine.count_commit([table for table, _ in back], rows)
+            engine.count_commit(back, rows)
         undone = [] if stands else [change for change in back if change[1]]
         if beneath := getattr(back, "beneath", None):  # commits not rebased on
             undone[:0] = [(table, negate(delta)) for table, delta in reversed(beneath)]
@@ -500,6 +502,7 @@ def repair(engine: Engine) -> None:
         broken.restore_tables()
         for table in engine.tables.values():
             table._store.recount()
+            table._by_field = None
         leaves = _all_again(engine) if broken.views else 0
         engine.broken, db_lock.at_rest = None, db_lock.idle
         db_lock.has_news = True

@@ -281,11 +281,13 @@ class Engine:
                 break_off(self, back, version)
                 raise
 
-    def count_commit(self, tables: Sequence[Base], rows: int) -> None:
+    def count_commit(self, changes: Sequence[tuple[Base, Sequence[Pair]]], rows: int) -> None:
         """Count a commit of `rows` rows."""
         self.version += 1
-        for table in tables:
+        for table, delta in changes:
             table._flowed = True
+            if table._by_field is not None:
+                table._by_field.note(delta, len(table._store))
         if self.overflow is not None:
             self.overflow.note(rows)
 

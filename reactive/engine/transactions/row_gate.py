@@ -80,6 +80,7 @@ from reactive.engine.storage.rows import (
     wrong_class,
 )
 from reactive.engine.storage.store import BagStore, RowStore
+from reactive.engine.transactions.rows_by_field import RowsByField
 from reactive.errors import TableError, VerificationError
 
 log = logging.getLogger("reactive")
@@ -475,6 +476,7 @@ class Base(Protocol):
     _node: Node
     _store: RowStore
     _flowed: bool
+    _by_field: RowsByField | None
 
     @property
     def plan(self) -> plan.Table: ...

@@ -19,7 +19,7 @@ from reactive.engine.collections.zset import (
     negate,
     repeat_by_weight,
 )
-from reactive.engine.runtime.interrupts import surely
+from reactive.engine.runtime.interrupts import reraise_asynchronous, surely
 from reactive.engine.storage import plain_rows
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import (
@@ -30,7 +30,7 @@ from reactive.engine.storage.rows import (
     times_text,
 )
 from reactive.engine.storage.store import Absent, BagStore, Duplicate, RowStore
-from reactive.engine.transactions import one_row, row_gate
+from reactive.engine.transactions import one_row, row_gate, rows_by_field
 from reactive.engine.transactions.row_gate import RowGate
 from reactive.errors import TableError
 
@@ -252,7 +252,7 @@ class Statements:
         wanted = [self.gate.check_row(row) for row in rows]
         with self._engine.graph.running():
             outside = [row for row in wanted if not self._call_predicate(predicate, row)]
-            held = [pair for pair in self.store.pairs() if self._call_predicate(predicate, pair[0])]
+            held = self._rows_where(predicate)
         if outside:
             raise TableError(
                 f"replace_where of table {self._table.name!r}: {outside[0]!r:.100} is no row of "
@@ -260,6 +260,36 @@ class Statements:
                 "  it would not be replaced the next time; add() it, or change the predicate"
             )
         return self._replace(held, wanted)
+
+    def _rows_where(self, predicate: Predicate) -> list[Pair]:
+        """Return the rows that satisfy a predicate, found by an index if it allows that."""
+        some = self._candidates(predicate)
+        try:
+            if some is not None:
+                return [pair for pair in some if self._call_predicate(predicate, pair[0])]
+        except Exception as error:  # raised again below, for the first row
+            reraise_asynchronous(error)
+        return [pair for pair in self.store.pairs() if self._call_predicate(predicate, pair[0])]
+
+    def _candidates(self, predicate: Predicate) -> list[Pair] | None:
+        """Return all rows that may satisfy a predicate; None if they cannot be found."""
+        table, store, pending = self._table, self.store, self._engine.pending
+        if type(store) not in (BagStore, KeyedStore) or len(store) < rows_by_field.SMALL:
+            return None
+        assert isinstance(store, BagStore | KeyedStore)
+        equations = rows_by_field.equations_of(predicate)
+        if not equations:
+            return None
+        if table._by_field is None:
+            table._by_field = rows_by_field.RowsByField()
+        own = [] if pending is None else [*pending, *pending.beneath]
+        deltas = [delta for changed, delta in own if changed is table]
+        found = table._by_field.find(equations, None if deltas else store)
+        if found is None or sum(map(len, deltas)) > len(store):
+            return None
+        some = {id(row): row for row in found}
+        some |= {id(row): row for delta in deltas for row, _ in delta}
+        return [(store.held_row(row), n) for row in some.values() if (n := store.count(row))]
 
     def _call_predicate(self, predicate: Predicate, row: Row) -> object:
         """Call a predicate on a row; an exception gets a note that names the row."""
