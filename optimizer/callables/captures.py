@@ -303,6 +303,11 @@ class Capture:
         return self.attribute is not None or self.reader is not None
 
     @property
+    def is_copy(self) -> bool:
+        """True for a set or list that the callable gets a copy of."""
+        return type(self.frozen) in (set, list) and self.frozen is not self.original
+
+    @property
     def is_final(self) -> bool:
         """True if no other object refers to the variable, so that it cannot change."""
         is_variable = self.source.__class__ is CellType and self.attribute is None

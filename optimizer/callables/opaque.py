@@ -47,6 +47,8 @@ class Opaque:
     """The use of the callable: `"where"`, `"the left key of join"`."""
     is_part: bool = field(default=False, compare=False)
     """True if it is a part of the user's callable."""
+    copies: tuple[Any, ...] = field(default=(), compare=False, repr=False)
+    """Captured sets and lists that are copies, which only the callable itself can change."""
     readings: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Its readings, by the shapes of its arguments."""
 
@@ -91,7 +93,8 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
         )
     frozen, captures = freeze(function)
     identity = _identity(function, captures)
-    return Opaque(frozen, parameters, name, place, captures, identity, role)
+    copies = tuple(c.frozen for c in captures if c.is_copy)
+    return Opaque(frozen, parameters, name, place, captures, identity, role, copies=copies)
 
 
 def _is_empty(function: Callable[..., Any]) -> bool:

@@ -60,6 +60,7 @@ from optimizer.expr import (
     Display,
     Expr,
     First,
+    Formatted,
     Guard,
     Operation,
     Or,
@@ -113,6 +114,16 @@ BINARY: dict[str, Any] = {
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
 }
+TEXT = "f-string"
+"""The operation that joins the values of an f-string."""
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "": lambda value: value,
+    "!s": str,
+    "!r": repr,
+    "!a": ascii,
+}
+FORMATTED = (int, float, bool, str, type(None))
+"""Classes of values whose text depends on nothing else."""
 COMPUTED = frozenset({"+", "-", "*"})
 """Operators of numbers whose operands' classes decide the class of the result."""
 NUMBERS = (int, float)
@@ -180,6 +191,8 @@ def fold_node(expr: Expr) -> Expr:
             return then if not rest else expr if len(rest) == len(needs) else First(rest, then)
         case Attempt(Constant() as of):
             return of
+        case Text(pieces):
+            return _folded_text(expr, pieces)
         case _:
             return expr
 
@@ -200,9 +213,15 @@ def _is_of_leaves(expr: Expr) -> bool:
 def fold_arithmetic(symbol: str, values: Sequence[Any]) -> Any:
     """Return the result of arithmetic on numbers; None if it is not evaluated beforehand.
 
+    `TEXT` joins values, each followed by its conversion and its format.
+
     >>> fold_arithmetic("+", (1, 500)), fold_arithmetic("*", (2**40, 2**40))
     (501, None)
+    >>> fold_arithmetic(TEXT, ("R", "", "", 7, "", "03d"))
+    'R007'
     """
+    if symbol == TEXT:
+        return _join_text(values)
     try:
         found = (UNARY if len(values) == 1 else BINARY)[symbol](*values)
     except ArithmeticError:
@@ -210,12 +229,55 @@ def fold_arithmetic(symbol: str, values: Sequence[Any]) -> Any:
     return found if _is_small(found) and found == found else None
 
 
+def _join_text(values: Sequence[Any]) -> str | None:
+    """Return the text of an f-string; None if a format raises, or the text is long."""
+    try:
+        text = "".join(
+            format(CONVERSIONS[conversion](value), form)
+            for value, conversion, form in zip(values[::3], values[1::3], values[2::3], strict=True)
+        )
+    except (ValueError, TypeError, OverflowError):  # it will raise where it is written
+        return None
+    return text if _is_small(text) else None
+
+
+def _folded_text(expr: Expr, pieces: tuple[Expr, ...]) -> Expr:
+    """Return an f-string of constants as one constant; any other f-string unchanged."""
+    operands: list[Any] = []
+    for piece in pieces:
+        of, conversion, form = (
+            (piece.value, piece.conversion, _constant_form(piece.spec))
+            if isinstance(piece, Formatted)
+            else (piece, "", "")
+        )
+        if form is None or not isinstance(of, Constant) or of.kind not in FORMATTED:
+            return expr
+        operands += (of.held if isinstance(of, Slot) else of.value, conversion, form)
+    if any(isinstance(each, SlotValue) for each in operands):
+        return _computed_slot(expr, TEXT, operands)
+    text = _join_text(operands)
+    return expr if text is None else constant(text)
+
+
+def _constant_form(spec: Expr | None) -> str | None:
+    """Return the format after a colon, if it is written out and does not depend on the locale."""
+    pieces = spec.parts if isinstance(spec, Text) else () if spec is None else (spec,)
+    written = [each.value for each in pieces if type(each) is Constant and each.kind is str]
+    form = "".join(written)
+    return form if len(written) == len(pieces) and not form.endswith("n") else None
+
+
 def _of_slots(expr: Expr, symbol: str, operands: tuple[Expr, ...]) -> Expr:
-    """Return the slot of arithmetic on slots, whose value is computed of theirs.
+    """Return the slot of arithmetic on slots, whose value is computed of theirs."""
+    parts = [each.held if isinstance(each, Slot) else each.value for each in operands]  # type: ignore[attr-defined]
+    return _computed_slot(expr, symbol, parts)
+
+
+def _computed_slot(expr: Expr, symbol: str, parts: Sequence[Any]) -> Expr:
+    """Return the slot of an operation on values, some in slots.
 
     Return the expression itself if it has no value; the operands' slots note that they were read.
     """
-    parts = [each.held if isinstance(each, Slot) else each.value for each in operands]  # type: ignore[attr-defined]
     first = next(each for each in parts if isinstance(each, SlotValue))
     key = (symbol, *[id(each) if isinstance(each, SlotValue) else meaning(each) for each in parts])
     found = first.computed.get(key)

@@ -335,7 +335,9 @@ def _tests_of(test: Expr) -> Pins:
             return _pin(name, (value,))
         case Operation("==", (Constant(value), Attribute(Parameter(0), name))):
             return _pin(name, (value,))
-        case Operation("in", (Attribute(Parameter(0), name), Constant(tuple() as values))):
+        case Operation(
+            "in", (Attribute(Parameter(0), name), Constant(tuple() | frozenset() as values))
+        ):
             return _pin(name, values)
         case Operation("in", (Attribute(Parameter(0), name), Display(_, items))):
             constants = [item.value for item in items if isinstance(item, Constant)]
@@ -349,8 +351,8 @@ def _tests_of(test: Expr) -> Pins:
 def _pin(name: str, values: Iterable[Any]) -> Pins:
     """Return the values by the field's name; empty if one of them is not of the looked-up
     classes."""
-    found = frozenset(value for value in values if type(value) in KINDS)
-    return {name: found} if len(found) == len(list(values)) else {}
+    found = list(values)
+    return {name: frozenset(found)} if all(type(value) in KINDS for value in found) else {}
 
 
 def _union_of_pins(alternatives: list[Pins]) -> Pins:

@@ -3,6 +3,8 @@
     where s.age > 2 * limit and True            where s.age > 60
       students                          ->        students
 
+    where s.name == f"{first} {last}"           where s.name == 'Ada Lovelace'
+
 Sound:  only operations on plain built-in values are evaluated; one that raises is left in place.
 Needs:  nothing.
 Pays:   less to evaluate per row; conditions that are always true or false are seen.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Count, Database, Relation, StaleCaptureError, Table, View
+from reactive import Count, Database, Relation, StaleCaptureError, StaleCaptureWarning, Table, View
 from reactive.engine.dataflow.discrimination import WORTHWHILE
 
 
@@ -176,3 +176,49 @@ def test_a_captured_value_that_changes_is_noticed_though_no_row_has_the_old_one(
     with pytest.raises(StaleCaptureError, match="WANTED"):
         events.add(Event("new", 1))
     assert not any(map(len, views))
+
+
+def test_a_captured_set_or_list_and_a_text_of_constants_are_constants() -> None:
+    events = Database().table(Event, name="events")
+    views = []
+    for number in range(WORTHWHILE // 3 + 1):
+        kinds, listed = {f"k{number}", "all"}, ["listed", f"k{number}"]
+        views += [
+            events.where(lambda e, kinds=kinds: e.kind in kinds).materialize(),
+            events.where(lambda e, listed=listed: e.kind in listed).materialize(),
+            events.where(lambda e, n=number: e.kind == f"k{n}").materialize(),
+        ]
+    events.add_all([Event("other", n) for n in range(50)])
+    assert sum(view.stats().touched for view in views) == 0
+    events.add_all([Event("k3", 1), Event("all", 1), Event("listed", 1)])
+    assert sum(map(len, views)) == 3 + 2 * len(views) // 3
+    for view in views:
+        view.verify()
+
+
+def test_a_set_that_the_condition_itself_changes_stays_a_set() -> None:
+    events = Database().table(Event, name="events")
+    seen = {0}
+    view = events.where(lambda e: e.number not in seen and not seen.add(e.number)).materialize()
+    events.add_all([Event("a", 1), Event("b", 1), Event("c", 2)])
+    assert sorted(view) == [Event("a", 1), Event("c", 2)]
+
+
+ALLOWED = {"a"}
+
+
+def is_allowed(kind: str) -> bool:
+    return kind in ALLOWED
+
+
+def test_a_set_of_a_called_function_is_read_as_it_is_now() -> None:
+    events = Database().table(Event, name="events")
+    view = events.where(lambda e: is_allowed(e.kind)).materialize()
+    events.add(Event("b", 1))
+    ALLOWED.add("b")
+    try:
+        with pytest.warns(StaleCaptureWarning):
+            events.add(Event("b", 2))
+        assert list(view) == [Event("b", 2)]
+    finally:
+        ALLOWED.discard("b")

@@ -22,6 +22,9 @@ class Event(NamedTuple):
 
 
 WANTED = "sale"
+SEVERAL = {"sale", "gift"}
+LISTED = ["sale", "gift", "sale"]
+NUMBER = 7
 
 
 def pins_of(condition: Callable[[Event], object], row_type: Any = Event) -> ConstantTests:
@@ -40,6 +43,10 @@ def pins_of(condition: Callable[[Event], object], row_type: Any = Event) -> Cons
         (lambda e: e.kind == WANTED and e.number == 3, {"kind": {"sale"}, "number": {3}}),
         (lambda e: e.kind in ("sale", "gift"), {"kind": {"sale", "gift"}}),
         (lambda e: e.kind in {"sale"}, {"kind": {"sale"}}),
+        (lambda e: e.kind in SEVERAL, {"kind": {"sale", "gift"}}),
+        (lambda e: e.kind in LISTED and e.number == NUMBER, {"kind": SEVERAL, "number": {7}}),
+        (lambda e: e.kind == f"{WANTED}-{NUMBER:03d}", {"kind": {"sale-007"}}),
+        (lambda e: e.kind == f"{WANTED!r:>8}{None}", {"kind": {"  'sale'None"}}),
         (lambda e: e.kind == "sale" or e.kind == "gift", {"kind": {"sale", "gift"}}),
         (lambda e: e.kind in ("a", "b") and e.kind in ("b", "c"), {"kind": {"b"}}),
         (lambda e: not e.names and e.kind == "sale", {"kind": {"sale"}}),
