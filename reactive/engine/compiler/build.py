@@ -11,7 +11,7 @@ from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans import clauses
 from optimizer.plans.field_values import NO_CONSTANT_TESTS, ConstantTests
-from optimizer.plans.properties import is_interned, nodes, shapes
+from optimizer.plans.properties import is_interned, nodes, row_shape, shapes
 from optimizer.plans.side_conditions import AnyJoin, calls_may_raise, join_match, may_raise, strict
 from optimizer.traverse import functions
 from reactive.engine.codegen.functions import callable_of, recall_of
@@ -508,10 +508,12 @@ def _connect_indexes(join: plan.Node, left: Node, right: Node) -> None:
     assert isinstance(join, AnyJoin)
     if not isinstance(right.operator, index_by.IndexBy):
         return  # only its keys are read
-    ours, theirs = sides(join)
-    for index, (_, steps), other in (
-        (left.operator, ours, right.operator),
-        (right.operator, theirs, left.operator),
+    (_, ours), (_, theirs) = sides(join)
+    for index, steps, other, may in (
+        (left, ours, right, may_raise(theirs, (row_shape(join.right),))),
+        (right, theirs, left, may_raise(ours, shapes(join.left))),
     ):
         if not all(step.is_key for step in steps):
-            index.meets(other)
+            index.operator.meets(other.operator)
+            if may:  # a row that raises there is paired with rows that the tests here leave out
+                index.constant_tests = constant_tests_of(index.physical.chain)

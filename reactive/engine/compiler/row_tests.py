@@ -8,6 +8,8 @@ A discrimination network (`dataflow/discrimination.py`) finds the nodes by them.
 
 Sound:  conditions of the chain are evaluated first, then the tests and keys of the side of a join,
         in the order of the predicate. A key that may raise ends them: its exception must be raised.
+Needs:  the terms of the other side cannot raise; else its rows are paired with the rows that the
+        tests of this side leave out (`_connect_indexes` in `build.py`).
 """
 
 from __future__ import annotations
