@@ -43,6 +43,7 @@ from reactive.parts import (
     feeding,
     history,
     ingestions,
+    load_rereading,
     loading,
     object_table,
     opening,
@@ -50,7 +51,6 @@ from reactive.parts import (
     programs,
     read_only,
     remote_table,
-    rereading,
     silent,
     sources,
     sql,
@@ -940,7 +940,7 @@ class Database(Uncopyable, Closeable):
         >>> sorted(words)
         ['be', 'that', 'to']
         """
-        rereading(self._engine).again(tables)
+        load_rereading(self._engine).again(tables)
 
     @property
     def in_doubt(self) -> dict[str, BaseException]:
@@ -1142,7 +1142,7 @@ class Database(Uncopyable, Closeable):
     def _begin_with(self, table: Table[Any], reread: Callable[[], Iterable[Any]]) -> None:
         """Fill a new table; if that fails, drop it, without deleting its rows in a file."""
         try:
-            rereading(self._engine).begin(table, reread)
+            load_rereading(self._engine).begin(table, reread)
         except BaseException:
             if self._engine.journal is not None:
                 self._engine.journal.release(table)

@@ -110,7 +110,7 @@ def aggregate_with_names(context: MethodContext) -> Type:
             fields[name] = value
     if not fields:
         return made
-    row = _row(context, fields)
+    row = _build_row_class(context, fields)
     return made.copy_modified(args=[*made.args[:-1], row])
 
 
@@ -203,7 +203,7 @@ def _has_any(kind: Type) -> bool:
     return isinstance(found, AnyType)
 
 
-def _row(context: MethodContext, fields: dict[str, Type]) -> Type:
+def _build_row_class(context: MethodContext, fields: dict[str, Type]) -> Type:
     """Return a class of named tuples with the given fields, made once for each call."""
     checker = context.api
     assert isinstance(checker, TypeChecker)

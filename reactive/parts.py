@@ -70,7 +70,7 @@ __all__ = [
     "programs",
     "read_only",
     "remote_table",
-    "rereading",
+    "load_rereading",
     "silent",
     "sources",
     "sql",
@@ -96,7 +96,7 @@ def object_table() -> Any:
     return optional("borders.objects.table").ObjectTable
 
 
-def rereading(engine: Engine) -> Any:
+def load_rereading(engine: Engine) -> Any:
     """Return the object that reads tables of an engine again from their sources."""
     return optional("borders.two_commits.rereading").rereading(engine)
 

@@ -164,7 +164,7 @@ def plan_aggregates(
     as_: Any,
 ) -> plan.Node:
     """Return the plan of aggregates by a key, or of all rows; named aggregates are one record."""
-    _check(aggregates, named, as_)
+    _check_aggregates(aggregates, named, as_)
     given = (*aggregates, *named.values())
     node = plan.Aggregate(relation.plan, key, tuple(make_fold(a, relation._take) for a in given))
     return (
@@ -172,7 +172,7 @@ def plan_aggregates(
     )
 
 
-def _check(aggregates: Sequence[Any], named: Mapping[str, Any], as_: Any) -> None:
+def _check_aggregates(aggregates: Sequence[Any], named: Mapping[str, Any], as_: Any) -> None:
     """Refuse no aggregates at all, and aggregates with names mixed with ones without."""
     if not aggregates and not named:
         raise PlanError(

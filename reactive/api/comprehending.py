@@ -173,11 +173,11 @@ def lift_over_relations(engine: Any, function: Opaque, shapes: Shapes) -> Lifted
     made = read_callable(function, shapes, Comprehending(engine))[0]
     for part in walk(made.body):
         if isinstance(part, Constant) and isinstance(part.value, FunctionType):
-            _check_called(function, part.value)
+            _check_captures(function, part.value)
     return made
 
 
-def read_inside(
+def lift_over_inner_rows(
     engine: Any, function: Opaque, shapes: Shapes, inside: Mapping[int, QueryRows]
 ) -> Lifted | None:
     """Lift a callable whose parameters `inside` are nested rows, as subqueries of these rows.
@@ -190,7 +190,7 @@ def read_inside(
         return None
 
 
-def _check_called(function: Opaque, called: FunctionType) -> None:
+def _check_captures(function: Opaque, called: FunctionType) -> None:
     """Refuse a function that is called without lifting, and reads an outer row."""
     for name in outer_values.captured_outer_values(called):
         raise PlanError(
@@ -278,7 +278,7 @@ class QueryText:
         run = _Run({name: list(rows) for name, rows in lists.items()}, tied)
         run.is_by_itself = is_by_itself
         if self.first is not None:
-            rows = run.lists.get(_name_of(self.first))
+            rows = run.lists.get(_relation_name(self.first))
             return list(run.made(self.function)(iter(run.rows_of(self.first, rows))))
         found = run.result(self.function)
         return list(found) if isinstance(found, GeneratorType) else found
@@ -286,10 +286,10 @@ class QueryText:
     def names(self) -> set[str]:
         """Return the names of the relations that the function names."""
         names = _relations_of(self.function, set())
-        return names if self.first is None else names | {_name_of(self.first)}
+        return names if self.first is None else names | {_relation_name(self.first)}
 
 
-def _name_of(relation: Any) -> str:
+def _relation_name(relation: Any) -> str:
     return str(getattr(relation, "name", None) or "rows")
 
 
@@ -300,7 +300,7 @@ def _relations_of(function: FunctionType, seen: set[CodeType]) -> set[str]:
     """
     found: set[str] = set()
     seen.add(function.__code__)
-    for name in _names(function):
+    for name in _outer_names(function):
         value = resolve(function, name)
         called = _function_of(value)
         if called is not None and called.__code__ not in seen:
@@ -310,7 +310,7 @@ def _relations_of(function: FunctionType, seen: set[CodeType]) -> set[str]:
     return found
 
 
-def _names(function: FunctionType) -> tuple[str, ...]:
+def _outer_names(function: FunctionType) -> tuple[str, ...]:
     """Return the outer names that a function reads."""
     return (*function.__code__.co_freevars, *global_names(function.__code__))
 
@@ -540,7 +540,7 @@ def same_as_bags(pairs: Iterable[Pair], other: Rows) -> bool:
     """
     given = other.items() if isinstance(other, Bag) else ((row, 1) for row in other)
     try:
-        return _bag(pairs) == _bag((canonical(row), weight) for row, weight in given)
+        return _count_rows(pairs) == _count_rows((canonical(row), weight) for row, weight in given)
     except TypeError:
         return False
 
@@ -554,7 +554,7 @@ def same_groups(groups: Mapping[Any, Any], other: Mapping[Any, Any]) -> bool:
     return groups == {canonical(key): canonical(value) for key, value in other.items()}
 
 
-def _bag(pairs: Iterable[Pair]) -> dict[Row, int]:
+def _count_rows(pairs: Iterable[Pair]) -> dict[Row, int]:
     """Add up the counts of pairs by row; pairs of weight 0 or less are left out."""
     found: dict[Row, int] = {}
     for row, weight in pairs:

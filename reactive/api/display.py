@@ -142,7 +142,7 @@ def _first_rows_shown(rows: Named, limit: int, called: str) -> DisplayedRows:
         pairs = [pair for pair in rows.zset().items() if pair[1] > 0]
         first, copies = [row for row, _ in pairs[:limit]], [n for _, n in pairs[:limit]]
     names = getattr(rows, "columns", None)
-    named = [_columns(row, names) for row in first]
+    named = [_name_values(row, names) for row in first]
     header = list(named[0]) if named else ["row"]
     if any(list(values) != header for values in named):
         header, named = ["row"], [{"row": row} for row in first]
@@ -164,7 +164,7 @@ def _has_copies(rows: list[Row]) -> bool:
         return False
 
 
-def _columns(row: Row, names: list[str] | None) -> dict[str, Any]:
+def _name_values(row: Row, names: list[str] | None) -> dict[str, Any]:
     """Return a row as named values: view columns, record fields, or tuple positions."""
     if names is not None and all(hasattr(row, name) for name in names):
         return {name: getattr(row, name) for name in names}

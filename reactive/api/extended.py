@@ -64,7 +64,7 @@ def select_columns(
 
     Refuses columns without a name, and two columns of one name.
     """
-    names = [_name_of(column) for column in given]
+    names = [_column_name(column) for column in given]
     if None in names:
         raise PlanError(
             "select takes one callable, or columns that have names\n"
@@ -93,12 +93,12 @@ def _make_extend(
             f"{role} takes callables of the bindings, with names if they are to have some\n"
             f"  {role}(total=lambda order: order.price * order.pieces)"
         )
-    every = [(_name_of(column), column) for column in given] + list(named.items())
+    every = [(_column_name(column), column) for column in given] + list(named.items())
     taken = tuple(relation._take(column, role) for _, column in every)
     return plan.Extend(relation.plan, keep, taken, (*names, *[name for name, _ in every]))
 
 
-def _name_of(column: Column) -> str | None:
+def _column_name(column: Column) -> str | None:
     """Return the name of the field that a column reads; None if it computes a value."""
     return name_of(column) if isinstance(column, str | columns.Column) else None
 
@@ -148,7 +148,7 @@ def naming_of_columns(
     """
     names = columns if key is None else (key, *columns)
     for name in names:
-        _check(name, role)
+        _check_column_name(name, role)
     if key in columns:
         raise PlanError(
             f"aggregate names two columns {key!r}: the key of the groups, and an aggregate\n"
@@ -160,7 +160,7 @@ def naming_of_columns(
     return Naming(as_, names, False)
 
 
-def _check(name: str, role: str) -> None:
+def _check_column_name(name: str, role: str) -> None:
     """Refuse a column name that cannot name the field of a named tuple."""
     if not name.isidentifier() or iskeyword(name) or name.startswith("_"):
         why = "a keyword" if iskeyword(name) else "no name of a field of a named tuple"

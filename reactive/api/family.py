@@ -93,7 +93,7 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
 
     def __init__(self, engine: Engine, function: Callable[..., Relation[*Ts]]) -> None:
         self._engine = engine
-        self._least, self._most = _parameters(function)
+        self._least, self._most = _count_parameters(function)
         self._function = function
         self._label = str(opaque(function, self._most, "family"))
         self._held: WeakValueDictionary[Any, View[*Ts]] = WeakValueDictionary()
@@ -204,7 +204,7 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
         return value
 
 
-def _parameters(function: Any) -> tuple[int, int]:
+def _count_parameters(function: Any) -> tuple[int, int]:
     """Return the least and the largest number of parameters of a function.
 
     Refuses a function without parameters, or with any number of them.
@@ -228,13 +228,13 @@ def _parameters(function: Any) -> tuple[int, int]:
 
 def _exactly(value: Any) -> tuple[Any, Any]:
     """Return a value with its type, which tells equal values apart: `1`, `1.0` and `True`."""
-    return value, _kind(value)
+    return value, _parameter_kind(value)
 
 
-def _kind(value: Any) -> Any:
+def _parameter_kind(value: Any) -> Any:
     """Return the type of a value, of its items if it is a tuple; a float counts with its text."""
     if type(value) is tuple:
-        return tuple(map(_kind, value))
+        return tuple(map(_parameter_kind, value))
     return (float, repr(value)) if type(value) is float else type(value)
 
 
@@ -456,12 +456,12 @@ def check(*views: Any) -> None:
         if not isinstance(getattr(view, "relation", None), Written):
             view.verify()
             continue
-        found = difference(view)
+        found = find_difference(view)
         if found is not None:
             raise VerificationError(f"{view._called()} is not what its text gives\n  {found}")
 
 
-def difference(view: Any) -> str | None:
+def find_difference(view: Any) -> str | None:
     """Return the difference between a view and its function's result; None if they are the same."""
     query = view.relation
     text, kind = query.text, query.kind
@@ -574,7 +574,7 @@ AGAIN = "make its query again, over a table that is there: see db.tables()"
 
 def drop(engine: Engine, table: Table[Any], *, views: bool, why: str) -> None:
     """Remove a table from its database; see `Database.drop`. Call it inside the lock, to write."""
-    _check(engine, table)
+    _check_droppable(engine, table)
     engine.drain()
     found = readers(engine, table)
     if found and not views:
@@ -600,7 +600,7 @@ def readers(engine: Engine, table: Table[Any]) -> list[Node]:
     return [leaf for leaf in leaves if any(t.number == number for t in tables(leaf.leaf.plan))]
 
 
-def _check(engine: Engine, table: Any) -> None:
+def _check_droppable(engine: Engine, table: Any) -> None:
     """Refuse to drop an object that is no table of this database, or inside a transaction."""
     if not isinstance(table, Table):
         raise PlanError(
@@ -619,7 +619,7 @@ def _check(engine: Engine, table: Any) -> None:
 
 def _refusal(engine: Engine, table: Table[Any], found: list[Node]) -> str:
     """Return the message for a table that cannot be dropped, as the views in `found` read it."""
-    names = [_name(engine, leaf) for leaf in found[:SHOWN]]
+    names = [_describe_leaf(engine, leaf) for leaf in found[:SHOWN]]
     names += [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
     return (
         f"table {table.name!r} cannot be dropped: it is read by {', '.join(names)}\n"
@@ -627,7 +627,7 @@ def _refusal(engine: Engine, table: Table[Any], found: list[Node]) -> str:
     )
 
 
-def _name(engine: Engine, leaf: Node) -> str:
+def _describe_leaf(engine: Engine, leaf: Node) -> str:
     """Return how messages name a leaf: the view, with its place, or the subscription."""
     channel = leaf.leaf
     if leaf.rank not in engine.views:

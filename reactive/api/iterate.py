@@ -247,7 +247,7 @@ def iterate(
         contraction,
         norm,  # type: ignore[arg-type]  # it is looked at next
     )
-    _check_bound(node)
+    _check_contraction(node)
     number = level_of(node)
     node = replace(
         node, level=number, bodies=tuple([set_level(b, node, number) for b in node.bodies])
@@ -314,7 +314,7 @@ def _tolerances(
     several = len(names) > 1
     given = []
     for word, value in (("tolerance", tolerance), ("of", of), ("by", by)):
-        is_for_all = not several or value is None or (word == "tolerance" and _is_number(value))
+        is_for_all = not several or value is None or (word == "tolerance" and _is_real(value))
         entries = [value] * len(names) if is_for_all else value
         if not isinstance(entries, tuple | list) or len(entries) != len(names):
             raise PlanError(
@@ -322,7 +322,7 @@ def _tolerances(
                 "  None for a relation whose rows are all passed on"
             )
         given.append(entries)
-    if several and _is_number(tolerance):
+    if several and _is_real(tolerance):
         given[0] = [None if value is None else tolerance for value in given[1]]
     every = zip(names, zip(starts, made, strict=True), *given, strict=True)
     found = [
@@ -350,7 +350,7 @@ def _tolerance(
             f"iterate{whose} has {given} but no {missing}\n"
             "  of=lambda row: row.rank says which value may differ by less than tolerance="
         )
-    if not _is_number(least) or not isfinite(least) or least < 0:
+    if not _is_real(least) or not isfinite(least) or least < 0:
         raise PlanError(f"tolerance={least!r:.60}{whose}: it is a number that is not negative")
     count = bindings(rounds[0].plan)
     value = take_callable(of, count, "of of iterate")
@@ -362,7 +362,7 @@ def _tolerance(
     return plan.Tolerance(value, key, float(least))
 
 
-def _is_number(value: Any) -> bool:
+def _is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -397,7 +397,7 @@ def _getter(body: Any, of: Shapes) -> By | None:
             return None
 
 
-def _check_bound(node: plan.Iterate) -> None:
+def _check_contraction(node: plan.Iterate) -> None:
     """Refuse a `norm=` or `contraction=` that is out of range, or that has no tolerance."""
     q = node.contraction
     if node.norm not in ("max", "sum"):
@@ -414,7 +414,7 @@ def _check_bound(node: plan.Iterate) -> None:
             "contraction= says how far tolerance= may lead, and there is none\n"
             "  without a tolerance the view equals its query"
         )
-    if not _is_number(q) or not 0 <= q < 1:
+    if not _is_real(q) or not 0 <= q < 1:
         raise PlanError(
             f"contraction={q!r:.60}: it is a number from 0 to less than 1\n"
             "  a step that does not bring rows closer has no bound; leave it out"
@@ -457,7 +457,7 @@ def rows_of_groups(relation: Any, key: Function, query: Callable[[Any], Any] | N
         of_no_rows=comprehending.of_no_rows,
         canonical=canonical,
     )
-    whole = plan.Extend(groups, (), tuple(_columns(inside)), NAMES)
+    whole = plan.Extend(groups, (), tuple(_pair_columns(inside)), NAMES)
     kind = nested_class(1, NAMES)
     naming = Nesting(kind, NAMES, True, _first, (inside.level,), (type_of(key, source),))
     group = _Group(source, as_expression(key, shapes(source)))
@@ -469,7 +469,7 @@ def rows_of_groups(relation: Any, key: Function, query: Callable[[Any], Any] | N
     )
 
 
-def _columns(inside: nesting.InnerRows) -> list[Lifted]:
+def _pair_columns(inside: nesting.InnerRows) -> list[Lifted]:
     """Return the columns of a pair of key and group: the key, and the group as shown."""
     return [
         Lifted(body, row_names(2), (), 2) for body in (Parameter(0), inside.shown(Parameter(1)))

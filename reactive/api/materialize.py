@@ -71,10 +71,10 @@ def _make_view(relation: AnyRelation, channel: Channel, *, kept: bool) -> AnyVie
         raise
     engine.queries.watch(node, relation.plan)
     engine.queries.gather()
-    return _kind(relation.plan)(engine, relation, node, channel)
+    return _view_class(relation.plan)(engine, relation, node, channel)
 
 
-def _kind(node: plan.Node) -> type[AnyView]:
+def _view_class(node: plan.Node) -> type[AnyView]:
     """Return the class of the views of a plan."""
     if isinstance(node, plan.OrderBy):
         is_plain = not is_nested(node.input)

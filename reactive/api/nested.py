@@ -201,7 +201,7 @@ class NestedRelation(Relation[*Ts]):
         """Convert a callable; one that reads nested rows reads their queries, if possible."""
         made = super()._convert_callable(function, known, role)
         begin = len(self.nesting.columns) - len(self.inside)
-        return read_inside(self._engine, made, known, role, self.inside, begin)
+        return rewrite_inner_reads(self._engine, made, known, role, self.inside, begin)
 
 
 @boundary
@@ -418,7 +418,7 @@ class UnnestedRelation(Relation[*Ts]):
     def _convert_callable(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
         """Return the callable as a function; it reads queries in place of bags if it can."""
         made = super()._convert_callable(function, known, role)
-        return read_inside(self._engine, made, known, role, self.inside, self.place)
+        return rewrite_inner_reads(self._engine, made, known, role, self.inside, self.place)
 
 
 def unnest_nest(nest: Any, made: Relation[Any], node: plan.Unnest) -> UnnestedRelation[Any]:
@@ -472,7 +472,7 @@ def _outer_places(place: int, inside: Inside, count: int) -> list[int]:
     return [*range(place), *range(place + len(inside), count)]
 
 
-def read_inside(
+def rewrite_inner_reads(
     engine: Any, made: Function, known: Shapes, role: str, inside: Inside, begin: int
 ) -> Function:
     """Return a callable that reads the queries of nested rows in place of the nested rows.
@@ -488,7 +488,7 @@ def read_inside(
     whole = made if isinstance(made, Opaque) else made.origins[0]
     for way in range(max(map(len, inside))):
         rows = {begin + n: ways[min(way, len(ways) - 1)] for n, ways in enumerate(inside)}
-        found = comprehending.read_inside(engine, whole, known, rows)
+        found = comprehending.lift_over_inner_rows(engine, whole, known, rows)
         if found is not None:
             return found
     return made

@@ -300,7 +300,7 @@ class _Inside:
         self.relation = self.rows = None
         of_row = bag_of(opaque_query, shapes(node))
         if of_row is not None:
-            self.column = Lifted(of_row, _parameters(query, width), (opaque_query,), width)
+            self.column = Lifted(of_row, _binding_names(query, width), (opaque_query,), width)
             self.level = Level(name, None, _itself, False, (), (Any,))
             return
         outer = [OuterRow(Outer(next(NUMBERS), shape)) for shape in shapes(node)]
@@ -315,8 +315,10 @@ class _Inside:
         found = inside(name, made)
         mine = {each._expr.index: place for place, each in enumerate(outer)}  # type: ignore[attr-defined]
         asked = _subquery(found.collected, mine)
-        self.rows = (*_rows_within(made, mine), _rows(asked, found.row))
-        self.column = Lifted(found.shown(asked), _parameters(query, width), (opaque_query,), width)
+        self.rows = (*_rows_within(made, mine), _collected_rows(asked, found.row))
+        self.column = Lifted(
+            found.shown(asked), _binding_names(query, width), (opaque_query,), width
+        )
         self.level = found.level
 
 
@@ -382,13 +384,13 @@ def _rows_within(made: Any, mine: Mapping[int, int]) -> tuple[Rows, ...]:
     return (replace(found, node=node, row=(row,), arguments=tuple(given)),)
 
 
-def _rows(query: Subquery, row: Expr) -> Rows:
+def _collected_rows(query: Subquery, row: Expr) -> Rows:
     """Return the rows that a query collects, for each outer row."""
     (node,) = query.query.inputs()
     return Rows("list", node, (row,), row_names(bindings(node)), None, query.arguments)
 
 
-def _parameters(query: Any, count: int) -> tuple[str, ...]:
+def _binding_names(query: Any, count: int) -> tuple[str, ...]:
     """Return the names that a callable gives to the `count` bindings of the rows.
 
     Return the default names if the callable has another number of parameters, or no code.

@@ -604,7 +604,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def _subscribed_as(self, name: str, callback: Any, **how: Any) -> NamedSubscription[Any]:
         """Subscribe with a view, whose rows are compared with the delivered ones."""
         view = self if hasattr(self, "_channel") else self.materialize()
-        return making.subscribe(view, name, callback, **how)
+        return making.subscribe_sink(view, name, callback, **how)
 
     def _first_rows(self, n: int) -> list[Any]:
         with self.materialize() as view:

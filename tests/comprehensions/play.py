@@ -9,7 +9,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from reactive.api.family import difference
+from reactive.api.family import find_difference
 from reactive.errors import PlanError
 from tests.comprehensions.rows import Tables, apply
 from tests.comprehensions.texts import Texts
@@ -65,7 +65,7 @@ def play(text: str, seed: int) -> str:
 
 def _compare(view: Any, text: str, seed: int, number: int) -> None:
     try:
-        found = difference(view)
+        found = find_difference(view)
     except Exception as error:
         found = f"Python raises {error!r}"
     if found is not None:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from reactive.api.family import difference
+from reactive.api.family import find_difference
 from tests.comprehensions.play import Difference, expect_raise, function_of, play, play_many
 from tests.comprehensions.rows import A, Tables
 from tests.comprehensions.texts import Texts
@@ -52,7 +52,7 @@ def test_a_view_that_differs_is_found() -> None:
     other = function_of("def query():\n    return [r.v + 1 for r in a]\n", tables.names())
     made.text = type(made.text)(other)
 
-    assert difference(view) is not None
+    assert find_difference(view) is not None
 
 
 def test_what_raises_for_no_order_must_not_raise() -> None:

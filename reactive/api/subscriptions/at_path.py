@@ -160,7 +160,7 @@ def hear_bag(
     """
     if path is None:
         return callback
-    _check(of, path)
+    _check_path(of, path)
 
     @wraps(callback)
     def inside(delta: Delta[Any]) -> object:
@@ -176,8 +176,8 @@ def at_bag(delta: Delta[Any], path: Path) -> Delta[Any] | None:
     key = delta._key
     for wanted, field in zip(path[::2], path[1::2], strict=True):
         found = [pair for pair in pairs if _is_meant(pair[0], wanted, key)]
-        old = next((_bag(row, field) for row, weight in found if weight < 0), NOTHING)
-        new = next((_bag(row, field) for row, weight in found if weight > 0), NOTHING)
+        old = next((_bag_of_field(row, field) for row, weight in found if weight < 0), NOTHING)
+        new = next((_bag_of_field(row, field) for row, weight in found if weight > 0), NOTHING)
         pairs, key = value_changes(old, new), None
     if not pairs and not delta.is_snapshot:
         return None
@@ -191,7 +191,7 @@ def _is_meant(row: Row, wanted: Any, key: Callable[[Row], Any] | None) -> bool:
     return bool((row if key is None else key(row)) == wanted)
 
 
-def _bag(row: Row, field: Any) -> Bag[Any]:
+def _bag_of_field(row: Row, field: Any) -> Bag[Any]:
     """Return the bag in a field of a row; raises `PlanError` if there is none."""
     found = dict(named_fields(row)).get(field)
     if isinstance(found, Bag):
@@ -202,7 +202,7 @@ def _bag(row: Row, field: Any) -> Bag[Any]:
     )
 
 
-def _check(of: Shapes, path: Any) -> None:
+def _check_path(of: Shapes, path: Any) -> None:
     """Refuse a path that does not end with a field that can be a bag."""
     fields = path[1::2] if isinstance(path, tuple) else ()
     if not fields or len(path) % 2 or not all(isinstance(field, str | int) for field in fields):

@@ -291,7 +291,7 @@ class Listening(Generic[*Ts]):
         >>> asyncio.run(late())
         Delta(version=4, added=('to', 'or'))
         """
-        most, engine = bound(latest, maxsize), self._engine
+        most, engine = queue_bound(latest, maxsize), self._engine
         if most == 1:
             from reactive.api.subscriptions.latest import latest as reader
 
@@ -330,8 +330,8 @@ def relay(
     PlanError: an argument is of the wrong kind; or the callback is asynchronous, without a loop to
         run it.
     """
-    _check(on, every)
-    _check_called(callback)
+    _check_delivery(on, every)
+    _check_callback(callback)
     _check_awaited("subscribe", callback, on)
     if own != (None, None) and (on is None or every is not None):
         raise PlanError(
@@ -340,7 +340,7 @@ def relay(
         )
     if on is None and every is None:
         return None
-    bound(latest=False, maxsize=own[0])
+    queue_bound(latest=False, maxsize=own[0])
     return Relay(callback, on, every, timer, limits.of_one(*own))
 
 
@@ -386,7 +386,7 @@ def notify(observer: Any, on: Any) -> Callback:
     return wait_for if any(map(_is_asynchronous, given)) else call
 
 
-def bound(latest: bool, maxsize: int | None) -> int | None:
+def queue_bound(latest: bool, maxsize: int | None) -> int | None:
     """Return the most deltas that may wait for a reader of `changes`; None for the default.
 
     Refuses a `maxsize` below 1, or one that contradicts `latest`.
@@ -405,7 +405,7 @@ def bound(latest: bool, maxsize: int | None) -> int | None:
     return 1 if latest else maxsize
 
 
-def _check(on: Any, every: Any) -> None:
+def _check_delivery(on: Any, every: Any) -> None:
     """Refuse an `every=` that is no interval, and an `on=` that cannot run callbacks here."""
     if every is not None and (
         isinstance(every, bool) or not isinstance(every, int | float) or not 0 < every < math.inf
@@ -437,7 +437,7 @@ def _leaves_the_interpreter(executor: Any) -> bool:
     return False
 
 
-def _check_called(callback: Any) -> None:
+def _check_callback(callback: Any) -> None:
     """Refuse an object that cannot be called with a delta; otherwise only the log would show it."""
     if not callable(callback):
         raise PlanError(

@@ -68,7 +68,7 @@ def subscribe(
 
         def attach_leaf(source: Node) -> tuple[Node, Rows | None]:
             order = source.operator if isinstance(query, plan.OrderBy) else None
-            rows = _rows(engine, source, order) if snapshot else None
+            rows = _current_rows(engine, source, order) if snapshot else None
             return engine.graph.attach(ChangesOnly(order), source, channel, fill=False), rows
 
         node, rows = over(engine.queries, query, channel, attach_leaf, complete=snapshot)
@@ -77,7 +77,7 @@ def subscribe(
         return join(engine, node, callback, LeafHolder(engine, node), begin, way)
 
 
-def _rows(engine: Engine, source: Node, order: order_by.OrderBy | None) -> Rows:
+def _current_rows(engine: Engine, source: Node, order: order_by.OrderBy | None) -> Rows:
     """Return the current rows of a node with their weights, and the sequence of an order."""
     sequence = None if order is None else order.sequence()
     return consolidate(engine.graph.contents(source)), sequence
@@ -163,7 +163,7 @@ class Runs:
         if old and run.success:
             runs = [*filter(None, (made.run() for made in old)), self._shell.last_execution_result]
             for one in reversed(old):  # subscriptions refer to views that were made before them
-                self._close_if_over([one.thing()], runs, _name(run))
+                self._close_if_over([one.thing()], runs, _describe_run(run))
         left = [one for one in made if not getattr(one.thing(), "closed", True)]
         if left:
             self._made[cell] = left
@@ -222,7 +222,7 @@ def _cell(run: Any) -> str:
     return str(getattr(run.info, "cell_id", None) or run.info.raw_cell)
 
 
-def _name(run: Any) -> str:
+def _describe_run(run: Any) -> str:
     return "another run" if run.execution_count is None else f"In[{run.execution_count}]"
 
 

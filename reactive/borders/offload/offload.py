@@ -251,7 +251,7 @@ class Offloading:
         OffloadError: a table is not stored, so its rows cannot be read again.
         """
         for node in gone:
-            check_stored(node, "cannot be computed in the process again")
+            check_tables_stored(node, "cannot be computed in the process again")
         away = self.offloaded_nodes(self.moved)
         assert away is not None
         back = {top for top in self.moved if not set(gone).isdisjoint(away.stands_for(top))}
@@ -412,7 +412,7 @@ STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Negate, plan.Empty, plan.V
 # Reasons why parts of a query must stay in the process.
 
 
-def check_stored(node: plan.Node, why: str) -> None:
+def check_tables_stored(node: plan.Node, why: str) -> None:
     """Raise `OffloadError` for a node over a table that is not stored."""
     for table in tables(node):
         if not table.stored:
@@ -425,7 +425,7 @@ def check_rows(node: plan.Node, roots: Iterable[plan.Node]) -> None:
     Also raise for a node that reads earlier rows, or whose earlier rows one of the queries
     reads.
     """
-    check_stored(node, "has given out rows that it did not keep")
+    check_tables_stored(node, "has given out rows that it did not keep")
     if any(isinstance(each, plan.Negate) for each in nodes(node)):
         raise OffloadError(
             "it reads rows of negate(), whose weights are negative, which are kept in the process; "

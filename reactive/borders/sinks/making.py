@@ -144,7 +144,7 @@ def changes_to(
     return _sink(view, text, target, interval, trigger == EACH)
 
 
-def subscribe(
+def subscribe_sink(
     view: Any,
     name: str,
     callback: Callable[[Delta[Any]], object],

@@ -79,7 +79,7 @@ def scope_rule(rule: Rule, names: Names) -> Rule:
     return replace(rule, goals=tuple(goals))
 
 
-def bound(goals: Iterable[Goal], given: Iterable[str] = ()) -> set[str]:
+def bound_variables(goals: Iterable[Goal], given: Iterable[str] = ()) -> set[str]:
     """Return the variables that have a value where all `goals` hold; `given` have one before."""
     found, before = set(given), -1
     goals = list(goals)
@@ -127,7 +127,7 @@ class _Scopes:
                 found.append(goal)
                 continue
             others = [*goals[:place], *goals[place + 1 :]]
-            around = frozenset(bound(others, outside))
+            around = frozenset(bound_variables(others, outside))
             here = used.union(*(variables(*terms_of(other)) for other in others))
             found += self._total(goal, around, here)
         return found
@@ -164,7 +164,7 @@ class _Scopes:
         """Return the aggregate with new names for target variables that the bodies bind."""
         if total.target is None:
             return total
-        within = [bound(body) for body in total.bodies]
+        within = [bound_variables(body) for body in total.bodies]
         own = {
             name: self._names.new(name)
             for name in variables(total.target)
@@ -183,7 +183,7 @@ class _Scopes:
         return (
             total.name in ("min", "max")
             and len(total.bodies) == 1
-            and (name in bound(total.bodies[0]))
+            and (name in bound_variables(total.bodies[0]))
         )
 
     def _inside(self, total: TotalTerm, around: frozenset[str]) -> TotalTerm:
@@ -208,7 +208,7 @@ def _check_bound(
     goals: Sequence[Goal], used: Mapping[str, Span], around: Iterable[str], *, is_fact: bool = False
 ) -> None:
     """Refuse variables without a value."""
-    known = bound(goals, around)
+    known = bound_variables(goals, around)
     own = names_in(*(goal for goal in goals if not isinstance(goal, TotalTerm)))
     for name, at in ({**used, **own}).items():
         if name not in known:

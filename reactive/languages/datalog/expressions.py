@@ -56,11 +56,11 @@ class Expressions:
                 return NONE
             case RecordTerm(items):
                 made = self.types.record_class(self.kinds.of(term))
-                return call(made, [self.of(item, values) for item in items])
+                return make_call(made, [self.of(item, values) for item in items])
             case Branch(name, items):
                 _, fields = self.types.branch(term)
                 made = self.types.branch_class(name, fields)
-                return call(made, [constant(name), *(self.of(item, values) for item in items)])
+                return make_call(made, [constant(name), *(self.of(item, values) for item in items)])
             case Functor():
                 return self._functor(term, values)
             case Cast(of):
@@ -75,9 +75,9 @@ class Expressions:
             case "=":
                 return Operation("==", sides)
             case "match":
-                return call(functors.matches, sides)
+                return make_call(functors.matches, sides)
             case "!match":
-                return call(functors.mismatches, sides)
+                return make_call(functors.mismatches, sides)
             case "contains":
                 return Operation("in", sides)
             case "!contains":
@@ -96,9 +96,11 @@ class Expressions:
     def wrapped(self, value: Expr, kind: Kind) -> Expr:
         """Return a sum in the range of its kind."""
         if kind.family == "unsigned":
-            return call(functors.unsigned, (value, constant(self._bits or functors.UNSIGNED_BITS)))
+            return make_call(
+                functors.unsigned, (value, constant(self._bits or functors.UNSIGNED_BITS))
+            )
         if kind.family == "number" and self._bits is not None:
-            return call(functors.signed, (value, constant(self._bits)))
+            return make_call(functors.signed, (value, constant(self._bits)))
         return value
 
     def _functor(self, functor: Functor, values: Values) -> Expr:
@@ -113,7 +115,9 @@ class Expressions:
             return _concatenate_all(arguments)
         if is_partial(functor) and isinstance(functor.arguments[-1], Number) and name in "/%":
             name = f"{name} number"
-        return call(call_of(name, kind.family, len(arguments), self._bits), arguments, functor.name)
+        return make_call(
+            call_of(name, kind.family, len(arguments), self._bits), arguments, functor.name
+        )
 
     def _cast(self, value: Expr, old: Kind, new: Kind) -> Expr:
         return value if old == new else self.wrapped(value, new)
@@ -124,7 +128,7 @@ def each(expressions: Expressions, functor: Functor, values: Values) -> Expr:
     arguments = [expressions.of(argument, values) for argument in functor.arguments]
     kind = expressions.kinds.of(functor).family
     found = call_of(functor.name, kind, len(arguments), expressions._bits)
-    return call(found, arguments, functor.name)
+    return make_call(found, arguments, functor.name)
 
 
 def _concatenate_all(arguments: Sequence[Expr]) -> Expr:
@@ -135,7 +139,7 @@ def _concatenate_all(arguments: Sequence[Expr]) -> Expr:
     return found
 
 
-def call(function: Any, arguments: Sequence[Expr], name: str | None = None) -> Expr:
+def make_call(function: Any, arguments: Sequence[Expr], name: str | None = None) -> Expr:
     """Return a call of a function that is known."""
     shown = name or getattr(function, "__name__", None)
     return Call(constant(function, shown), tuple(arguments))
@@ -151,7 +155,7 @@ def lift_body(body: Expr, names: Sequence[str]) -> Lifted:
     return Lifted(body, tuple(names), (), len(names))
 
 
-def value_of(expr: Expr) -> Any:
+def constant_value(expr: Expr) -> Any:
     """Return the value of an expression that reads nothing.
 
     >>> value_of(call(max, (constant(1), constant(2))))
@@ -161,10 +165,10 @@ def value_of(expr: Expr) -> Any:
         case Constant(value):
             return value
         case Call(function, arguments):
-            return value_of(function)(*map(value_of, arguments))
+            return constant_value(function)(*map(constant_value, arguments))
         case Operation(operator, (left, right)):
-            return BINARY[operator](value_of(left), value_of(right))
+            return BINARY[operator](constant_value(left), constant_value(right))
         case Operation(operator, (operand,)):
-            return UNARY[operator](value_of(operand))
+            return UNARY[operator](constant_value(operand))
         case _:
             raise TypeError(f"no constant: {type(expr).__name__}")

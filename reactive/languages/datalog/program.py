@@ -28,7 +28,13 @@ from reactive.engine.runtime.large_stack import call_with_any_stack
 from reactive.languages.datalog.analysis import Analysis, analyse_program, dependencies
 from reactive.languages.datalog.bodies import BodyQuery, stuck
 from reactive.languages.datalog.definitions import ProgramDefinitions, definitions_of
-from reactive.languages.datalog.expressions import Expressions, call, item, lift_body, value_of
+from reactive.languages.datalog.expressions import (
+    Expressions,
+    constant_value,
+    item,
+    lift_body,
+    make_call,
+)
 from reactive.languages.datalog.inference import KindedColumn, class_of
 from reactive.languages.datalog.rules import Rule, variables
 from reactive.languages.datalog.tokens import suggest_name, too_deep
@@ -237,7 +243,7 @@ class Translation:
     def _fact(self, rule: Rule) -> Any:
         """Return the row of a rule without goals."""
         expressions = self._expressions(rule)
-        values = [value_of(expressions.of(each, {})) for each in rule.head.arguments]
+        values = [constant_value(expressions.of(each, {})) for each in rule.head.arguments]
         return self.row_class(rule.head.name)(*values)
 
     def _plain(self, name: str, rules: Sequence[Rule]) -> None:
@@ -281,7 +287,7 @@ class Translation:
         if left:
             raise stuck(left)
         node = body.node
-        made = call(self.row_class(rule.head.name), body.rows_of(rule.head.arguments))
+        made = make_call(self.row_class(rule.head.name), body.rows_of(rule.head.arguments))
         return plan.Select(node, lift_body(made, body.names))
 
 
@@ -303,7 +309,7 @@ def as_rows(node: plan.Node, name: str, fields: Sequence[KindedColumn], kind: An
             raise PlanError(
                 f"relation {name!r} has {len(fields)} columns, and its rows {len(values)} bindings"
             )
-        node = plan.Select(node, lift_body(call(kind, values), _names(len(of))))
+        node = plan.Select(node, lift_body(make_call(kind, values), _row_names(len(of))))
     return node if is_set(node) else plan.Distinct(node)
 
 
@@ -328,5 +334,5 @@ def _values(shape: Any, name: str, fields: Sequence[KindedColumn]) -> Sequence[E
     )
 
 
-def _names(count: int) -> list[str]:
+def _row_names(count: int) -> list[str]:
     return [f"row{place or ''}" for place in range(count)]

@@ -253,7 +253,7 @@ Statement: TypeAlias = Clause | Declaration | TypeDefinition | Directive | Compo
 T = TypeVar("T", bound="Term | Literal")
 
 
-def inside(part: Term | Literal) -> tuple[Term | Literal, ...]:
+def parts_of(part: Term | Literal) -> tuple[Term | Literal, ...]:
     """Return the parts of a term or literal, left to right; () of a part without parts.
 
     Of an aggregate these are its target and the literals of all bodies.
@@ -282,7 +282,7 @@ def walk(part: Term | Literal) -> Iterator[Term | Literal]:
     while waiting:
         each = waiting.pop()
         yield each
-        waiting += reversed(inside(each))
+        waiting += reversed(parts_of(each))
 
 
 def variables(*parts: Term | Literal) -> dict[str, Span]:

@@ -34,7 +34,7 @@ from reactive.languages.datalog.rules import (
     TypeDefinition,
     Unnamed,
     Variable,
-    inside,
+    parts_of,
     walk,
 )
 
@@ -163,7 +163,7 @@ class Naive:
             case Variable(name):
                 return name in known
             case _:
-                return all(self._is_known(each, known) for each in inside(term))
+                return all(self._is_known(each, known) for each in parts_of(term))
 
     def _hold(self, goal: Literal, known: Assignment, rows: Rows) -> Iterator[Assignment]:
         match goal:
@@ -478,7 +478,7 @@ def _is_pattern(term: Term) -> bool:
 def _has_unnamed(term: Any) -> bool:
     is_here = isinstance(term, Unnamed)
     return is_here or (
-        not isinstance(term, AggregateTerm) and any(_has_unnamed(each) for each in inside(term))
+        not isinstance(term, AggregateTerm) and any(_has_unnamed(each) for each in parts_of(term))
     )
 
 

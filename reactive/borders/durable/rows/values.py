@@ -76,7 +76,7 @@ def pack_value(value: Any, names: Mapping[type, str]) -> Plain:
     >>> pack_value(7, {}), pack_value(True, {}), pack_value((1, Decimal("1.50")), {})
     (7, b'\\xfftrue', b'\\xff{"tuple": [1, {"Decimal": "1.50"}]}')
     """
-    return value if is_plain(value) else mark_value(value, names)
+    return value if is_stored_unchanged(value) else mark_value(value, names)
 
 
 def mark_value(value: Any, names: Mapping[type, str]) -> bytes:
@@ -101,7 +101,7 @@ def unpack_value(stored: Any, classes: Mapping[str, type]) -> Any:
     return stored
 
 
-def is_plain(value: Any) -> bool:
+def is_stored_unchanged(value: Any) -> bool:
     """Return True if a store holds the value unchanged."""
     kind = value.__class__
     if kind is int:
@@ -350,7 +350,7 @@ NAMES: Mapping[str, Any] = {
     "MOST": MOST,
     "MARK": MARK,
     "is_text": is_text,
-    "is_plain": is_plain,
+    "is_plain": is_stored_unchanged,
 }
 """The objects that these expressions refer to."""
 
