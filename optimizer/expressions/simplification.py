@@ -191,7 +191,7 @@ def fold_node(expr: Expr) -> Expr:
             return then if not rest else expr if len(rest) == len(needs) else First(rest, then)
         case Attempt(Constant() as of):
             return of
-        case Text(pieces):
+        case Text(pieces) if any(isinstance(piece, Formatted) for piece in pieces):
             return _folded_text(expr, pieces)
         case _:
             return expr
