@@ -205,7 +205,7 @@ def _read_all(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
 def _read_bool(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
     """Read `bool(rows)` as an existence test; None if the argument is not rows."""
     rows = _rows_argument(node, reader, reading)
-    return None if rows is None else reading.tested(node.args[0], reader)
+    return None if rows is None else reading.read_test(node.args[0], reader)
 
 
 def _read_set(node: ast.Call, reader: Any, reading: Any) -> Expr | None:

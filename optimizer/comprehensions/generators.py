@@ -96,7 +96,7 @@ def comprehension(node: Comprehension, reader: Any, reading: Any) -> Rows:
             given = source if not place else reader.value(generator.iter)
             inside.join(given, generator.target, imported=not place)
             for test in generator.ifs:
-                inside.where(reading.tested(test, reader))
+                inside.where(reading.read_test(test, reader))
         if isinstance(node, ast.DictComp):
             row = (reader.expr(node.key), _read_element(node.value, node, reader, reading))
             return evaluate_in_plan(inside.rows("dict", row), reading.origins)

@@ -161,7 +161,7 @@ class QueryReader:
             case ast.Compare(left, [ast.In() | ast.NotIn() as operator], [right]):
                 return self._membership(node, left, right, reader, isinstance(operator, ast.NotIn))
             case ast.UnaryOp(ast.Not(), operand):
-                return Operation("not", (self.tested(operand, reader),))
+                return Operation("not", (self.read_test(operand, reader),))
             case ast.IfExp(test, then, otherwise):
                 return self._chosen(test, then, otherwise, reader)
             case ast.Subscript(of, key):
@@ -172,7 +172,7 @@ class QueryReader:
     def truth(self, node: ast.expr, reader: Any) -> Expr | bool:
         """Return a test as an expression; a bool if only constants decide it."""
         decided = self._decide_test(node, reader)
-        return self.tested(node, reader) if decided is None else decided
+        return self.read_test(node, reader) if decided is None else decided
 
     # Names.
 
@@ -244,7 +244,7 @@ class QueryReader:
         except Exception:
             return None
 
-    def tested(self, node: ast.expr, reader: Any) -> Expr:
+    def read_test(self, node: ast.expr, reader: Any) -> Expr:
         """Read a part whose value is only used as true or false; rows are tested for presence.
 
         Refuse a generator, which is always true.
@@ -254,9 +254,9 @@ class QueryReader:
         match node:
             case ast.BoolOp(operator, values):
                 make = And if isinstance(operator, ast.And) else Or
-                return make(tuple(self.tested(value, reader) for value in values))
+                return make(tuple(self.read_test(value, reader) for value in values))
             case ast.IfExp(test, then, otherwise):
-                every = (self.tested(part, reader) for part in (test, then, otherwise))
+                every = (self.read_test(part, reader) for part in (test, then, otherwise))
                 return Conditional(*every)
         found = self.value(node, reader)
         if not isinstance(found, Rows):

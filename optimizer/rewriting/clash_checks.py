@@ -85,7 +85,7 @@ class ClashChecks:
             self._failed(refused, call)
         return [rows for rows, _, _ in found]
 
-    def extended(self, node: plan.Extend) -> plan.Node:
+    def check_extend(self, node: plan.Extend) -> plan.Node:
         """Check the input of an extend that does not keep all its bindings.
 
         Any other extend, and groups, are unchanged.
@@ -140,7 +140,9 @@ class ClashChecks:
         self._failed(refused, shown.with_body(Call(constant(refuse), (value,))))
         return plan.Extend(found, tuple(range(last)), (shown.with_body(value),))
 
-    def equated(self, left: plan.Node, right: plan.Node, on: Lifted) -> tuple[plan.Node, plan.Node]:
+    def check_equations(
+        self, left: plan.Node, right: plan.Node, on: Lifted
+    ) -> tuple[plan.Node, plan.Node]:
         """Check the rows of both sides that equations of a predicate look up."""
         if not self._checks:
             return left, right
@@ -155,7 +157,9 @@ class ClashChecks:
         """Return True if an expression compares values that may clash."""
         return self._checks and may_raise_comparing(test, kind)
 
-    def needed(self, needed: tuple[Expr, ...], body: Expr, rows: plan.Node) -> tuple[Expr, ...]:
+    def raising_parts(
+        self, needed: tuple[Expr, ...], body: Expr, rows: plan.Node
+    ) -> tuple[Expr, ...]:
         """Return the parts of an expression that may raise; itself, if it compares values that
         clash."""
         if body in needed or not self.compares(body, partial(asks, rows=rows)):

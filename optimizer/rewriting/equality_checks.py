@@ -42,9 +42,9 @@ class PolicyQuery:
         self._parts: dict[Part, plan.Node] = {}
         found = self._guard()
         if found.query is not root:
-            self.planned(found.query, _query_of)
+            self.mark_part(found.query, _query_of)
         elif not isinstance(root, plan.Table) and self._guard(checks=True).query is not root:
-            found = replace(found, query=self.planned(replace(root), _query_of))
+            found = replace(found, query=self.mark_part(replace(root), _query_of))
         self.first = found
 
     @property
@@ -56,7 +56,7 @@ class PolicyQuery:
         if self._with_checks is None:
             self._with_checks = self._guard(checks=True)
 
-    def planned(self, made: plan.Node, part: Part) -> plan.Node:
+    def mark_part(self, made: plan.Node, part: Part) -> plan.Node:
         """Mark a plan as the part `part` of the query; return `made` itself."""
         made.known[PLANNED] = self, part
         return made

@@ -208,7 +208,7 @@ class _Guards:
                 return self._select(node, source, as_lifted(f))
             case plan.Extend(source, _, columns):
                 rows, found = self._values(source, [*map(self._column, columns)])
-                return self._apart.extended(with_fields(node, input=rows, columns=tuple(found)))
+                return self._apart.check_extend(with_fields(node, input=rows, columns=tuple(found)))
             case plan.SelectMany(source, f) | plan.Unnest(source, f):
                 made = with_fields(node, function=self._several(source, as_lifted(f)))
                 return made if isinstance(made, plan.Unnest) else self._apart.made(made)
@@ -278,7 +278,7 @@ class _Guards:
     def _select(self, node: plan.Select, source: plan.Node, f: Lifted) -> plan.Node:
         """Return the select without rows for which it raises; with "null", parts that raise become
         None."""
-        needed = self._apart.needed(hash_needs(f.body, shapes(source)), f.body, source)
+        needed = self._apart.raising_parts(hash_needs(f.body, shapes(source)), f.body, source)
         if needed and self._null and naming_of(f) is None:  # without its record, a row has no group
             self._failing(source, f, needed)
             f = items_or_none(f, needed, shapes(source))
@@ -303,7 +303,9 @@ class _Guards:
         of = shapes(source)
         found = [each.function for each in asked]
         needed = [
-            self._apart.needed(each.needs(each.function.body, of), each.function.body, source)
+            self._apart.raising_parts(
+                each.needs(each.function.body, of), each.function.body, source
+            )
             for each in asked
         ]
         if not any(needed):
@@ -344,7 +346,7 @@ class _Guards:
             left, right = self._apart.rows(LookUp(left, left_key), of_right_row(right, right_key))
         if match.on is not None:
             on = as_lifted(match.on)
-            left, right = self._apart.equated(left, right, on)
+            left, right = self._apart.check_equations(left, right, on)
             by = partial(_join_on, left, right, match)
             of = (*shapes(left), row_shape(right))
             kind = partial(lookups.asks_of_pair, left=left, right=right)

@@ -137,7 +137,7 @@ def by_policy(query: plan.Node, on_error: OnError, *, read: bool) -> PolicyQuery
 
 def errors_of(query: PolicyQuery) -> plan.Node:
     """Return the query of the rows that raise in another query."""
-    return query.planned(_errors_of(query.first), _errors_of)
+    return query.mark_part(_errors_of(query.first), _errors_of)
 
 
 def _errors_of(found: GuardedQuery) -> plan.Node:

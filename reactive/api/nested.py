@@ -156,10 +156,10 @@ class NestedRelation(Relation[*Ts]):
         view: Any = self.materialize()
         return view.subscribe(callback, path=path, **how)  # type: ignore[no-any-return]
 
-    def _subscribed(
+    def _subscribe_callback(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
     ) -> Subscription[Any]:
-        return self._rows()._subscribed(callback, snapshot=snapshot, way=way)
+        return self._rows()._subscribe_callback(callback, snapshot=snapshot, way=way)
 
     def order_by(self, key: Any, *more: Any, **how: Any) -> Any:
         """Sort the rows as `Relation.order_by` does; they keep their names."""

@@ -594,7 +594,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         )
         return view
 
-    def _subscribed(
+    def _subscribe_callback(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
     ) -> Subscription[Any]:
         """Subscribe without a view: the relation holds no rows for the subscription."""

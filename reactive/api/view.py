@@ -228,7 +228,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
             hide(error)
             raise
 
-    def _subscribed(
+    def _subscribe_callback(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
     ) -> Subscription[Any]:
         """Subscribe to the view, which the subscription keeps alive."""

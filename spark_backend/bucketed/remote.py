@@ -212,7 +212,7 @@ class BucketedRemote:
                 found[side, bucket, self._repack(row)] += weight
             yield from ((*entry, weight) for entry, weight in found.items() if weight)
 
-    def netted(self, entries: Sequence[Entry]) -> list[Entry]:
+    def net_entries(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return the sums of entries as one entry per group whose sums are not 0.
 
         Entries of a part without sums are returned as they are.

@@ -170,7 +170,7 @@ class Compiler:
             self._at[place] = InputRows(place, self._inputs[place].kept)
         return self._at[place]
 
-    def arranged(self, step: Step) -> list[ArrangedRows]:
+    def arrangements_of(self, step: Step) -> list[ArrangedRows]:
         """Return all arrangements of the rows of a step by keys of joins; an empty list if there is
         none."""
         return [known for known in self._known if known.source is step]

@@ -99,7 +99,7 @@ class Roster:
             member.staged.forget()
             self._drop_unneeded()
 
-    def unneeded(self) -> set[str]:
+    def unneeded_tables(self) -> set[str]:
         """Return the tables that no member needs."""
         return set(self.tables.manifest.tables) - set(self._specs)
 
@@ -165,7 +165,7 @@ class Roster:
         any."""
         assert self._compiler is not None
         given = self._compiler.given(place)
-        for arranged in self._compiler.arranged(given):
+        for arranged in self._compiler.arrangements_of(given):
             if arranged.spec.name in steps:
                 return arranged.spec
         return rows_table(f"input{place}", given.kept)
@@ -187,7 +187,7 @@ class Roster:
     def has_room(self) -> bool:
         """True if another fragment can be loaded: there are few members, and all plans of an
         earlier process are continued."""
-        return len(self.members) < MOST and not self.parked()
+        return len(self.members) < MOST and not self.parked_plans()
 
     def has(self, name: str) -> bool:
         """Return True if a member has the plan."""
@@ -198,7 +198,7 @@ class Roster:
         loaded = [m for m in self.members if m.is_loaded and m is not member]
         return {place for other in loaded for place in other.places}
 
-    def parked(self) -> list[str]:
+    def parked_plans(self) -> list[str]:
         """Return the plans that an earlier process left, and that have no member yet."""
         here = {member.name for member in self.members if member.is_loaded}
         return [name for name in self.plans if name not in here]

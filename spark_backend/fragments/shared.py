@@ -141,13 +141,13 @@ class SharedState:
     def _forget_plan(self, member: Member) -> None:
         """Forget a plan, so that it starts empty if it returns; delete its tables if no other plan
         can need them."""
-        others = [name for name in self.roster.parked() if name != member.name]
+        others = [name for name in self.roster.parked_plans() if name != member.name]
         if self.is_closed and not others:
             self._is_deleted = True
             self.tables.delete()
         else:
             plans = [name for name in self.roster.plans if name != member.name]
-            self.tables.drop(set() if others else self.roster.unneeded(), {PLANS: plans})
+            self.tables.drop(set() if others else self.roster.unneeded_tables(), {PLANS: plans})
 
     def stop(self) -> None:
         """Remove all fragments."""
@@ -261,7 +261,7 @@ class SharedState:
 
     def _has_others(self) -> bool:
         """Return True if there are tables of other plans, which may be continued."""
-        return bool(self.roster.parked() or any(m.is_loaded for m in self.roster.members))
+        return bool(self.roster.parked_plans() or any(m.is_loaded for m in self.roster.members))
 
     def _attempt(
         self, number: int, of: FlushInput, owed: PendingChanges, loading: Loading | None

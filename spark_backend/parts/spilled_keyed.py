@@ -140,7 +140,7 @@ class SpilledKeyedStore:
         for near in (self._waiting, self._odd):
             yield from near.pairs()
         for packed in list(self._unwritten.values()):
-            yield self._files.unpacked(packed), 1
+            yield self._files.unpack_row(packed), 1
         for number in list(self._files.written):
             for _, row in self._current_rows(number):
                 yield row, 1
@@ -247,7 +247,7 @@ class SpilledKeyedStore:
         """Return the row with a mark, unwritten or read from its file; None if there is none."""
         packed = self._unwritten.get(mark)
         if packed is not None:
-            return self._files.unpacked(packed)
+            return self._files.unpack_row(packed)
         place = self._position(mark)
         if not place:
             return None
@@ -375,7 +375,7 @@ class RowFiles:
             raise OffloadError(f"{row!r:.100} is not just of its type")
         return row
 
-    def unpacked(self, packed: Any) -> Row:
+    def unpack_row(self, packed: Any) -> Row:
         """Decode a packed row."""
         return packed if self._fits is not None else loads(packed)
 

@@ -303,12 +303,12 @@ def _find_arrangements(
                             f"{headline(join)} joins what was joined with a recursive row"
                         )
                     compiler.step(join)
-                    premises += compiler.arranged(compiler.step(side))
+                    premises += compiler.arrangements_of(compiler.step(side))
     sides = []
     for side in of.sides():
         if bindings(side) > 1:
             raise NotColumns(f"{headline(side)} is read as several rows side by side")
-        found = compiler.arranged(compiler.step(side))
+        found = compiler.arrangements_of(compiler.step(side))
         if not found:
             raise NotColumns(f"{headline(side)} is joined without a key")
         sides.append(found[0])

@@ -63,7 +63,7 @@ class Listening(Generic[*Ts]):
     _engine: Engine
     plan: plan.Node
 
-    def _subscribed(
+    def _subscribe_callback(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
     ) -> Subscription[Any]:
         """Subscribe a callback; `way` delivers the deltas if it runs elsewhere."""
@@ -193,7 +193,7 @@ class Listening(Generic[*Ts]):
             callback = at_path.hear_bag(shapes(self.plan), callback, path)
         own, engine = (maxsize, when_full), self._engine
         way = relay(callback, on, every, engine.timer, engine.delivery_queue.limits, own)
-        return self._subscribed(callback, snapshot=snapshot, way=way)
+        return self._subscribe_callback(callback, snapshot=snapshot, way=way)
 
     @overload
     def observe(
@@ -244,7 +244,7 @@ class Listening(Generic[*Ts]):
         callback = notify(observer, on)
         engine = self._engine
         way = relay(callback, on, every, engine.timer, engine.delivery_queue.limits)
-        return self._subscribed(callback, snapshot=False, way=way)
+        return self._subscribe_callback(callback, snapshot=False, way=way)
 
     @overload
     def changes(
@@ -298,11 +298,13 @@ class Listening(Generic[*Ts]):
             return reader(
                 engine,
                 self._shared_by(),
-                lambda f, begins: self._subscribed(f, snapshot=begins, way=None),
+                lambda f, begins: self._subscribe_callback(f, snapshot=begins, way=None),
                 snapshot=snapshot,
             )
         limits = engine.delivery_queue.limits.of_one(most, "merge")
-        return Changes(lambda f: self._subscribed(f, snapshot=snapshot, way=None), most, limits)
+        return Changes(
+            lambda f: self._subscribe_callback(f, snapshot=snapshot, way=None), most, limits
+        )
 
     def _shared_by(self) -> object:
         """Return a key that is equal for relations with the same changes."""

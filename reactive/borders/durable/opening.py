@@ -223,7 +223,7 @@ def _adopt(journal: Journal, adoption: Adoption) -> None:
         store.create(adoption.codec.schema)
     journal.keep(table, adoption.kept())
     if not journal.writes:
-        journal.adopted(table, adoption)  # type: ignore[attr-defined]
+        journal.register_table(table, adoption)  # type: ignore[attr-defined]
 
 
 def _is_durable(journal: Journal | None, table: Any, durable: bool | None) -> bool:

@@ -47,7 +47,7 @@ class ReadOnlyJournal(Journal):
         store.close()
         self._rereads = threading.Lock()
 
-    def adopted(self, table: Any, adoption: Adoption) -> None:
+    def register_table(self, table: Any, adoption: Adoption) -> None:
         """Register a table that has the rows of the file, and guard it against changes."""
         self._adoptions[table] = adoption
         StatementGuard(table, IS_READ, REMEDY)

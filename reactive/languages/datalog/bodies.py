@@ -316,7 +316,7 @@ class BodyQuery:
         right = pattern.rows(relations.node(atom.name), name)
         return plan.AntiJoin(node, right, match_keys(pattern.keys, names, name))
 
-    def parted(self, negation: Negation) -> plan.Node:
+    def split_negated(self, negation: Negation) -> plan.Node:
         """Keep the rows that have no match for a negated atom, and return the other rows."""
         kept = self._anti_join(self.node, self.names, negation.atom, self.values)
         self._node = kept

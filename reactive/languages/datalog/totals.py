@@ -173,7 +173,7 @@ class _Totals:
         """Return the outer rows that negations on them alone refuse, and the other goals."""
         shared = {*self._shared}
         alone = [g for g in left if isinstance(g, Negation) and shared.issuperset(variables(g))]
-        return [found.parted(g) for g in alone], [goal for goal in left if goal not in alone]
+        return [found.split_negated(g) for g in alone], [goal for goal in left if goal not in alone]
 
     def _check_recursion(self, made: plan.Aggregate) -> plan.Aggregate:
         """Return `made`; raises if it reads a recursion that cannot be computed through it."""

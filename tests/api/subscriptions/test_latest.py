@@ -78,7 +78,7 @@ def alone(relation: Any, *, snapshot: bool) -> Any:
     """A reader that shares nothing: at most two deltas wait, and it reads both."""
     from reactive.api.subscriptions.observe import Changes
 
-    return Changes(lambda f: relation._subscribed(f, snapshot=snapshot, way=None), 1)
+    return Changes(lambda f: relation._subscribe_callback(f, snapshot=snapshot, way=None), 1)
 
 
 def test_a_commit_costs_as_much_for_a_thousand_idle_readers_as_for_one() -> None:

@@ -199,7 +199,9 @@ class WatchedTables:
         """Record the keys an UPDATE matches; all rows if it has no condition or changes keys."""
         own, where = key_columns(table), statement.whereclause
         changed = _changed_columns(statement, values)
-        if where is None or changed & {c.key for c in (*own, *self.cascades.referred(table))}:
+        if where is None or changed & {
+            c.key for c in (*own, *self.cascades.cascading_columns(table))
+        }:
             self._note_all(touched, [table])
             return
         binds = _key_binds(where, own)
@@ -362,7 +364,7 @@ class Cascades:
             waiting += new
         return found
 
-    def referred(self, table: Table) -> set[Column[Any]]:
+    def cascading_columns(self, table: Table) -> set[Column[Any]]:
         """Return the columns whose assignment cascades to other tables."""
         keys = self._updated.get(table, ())
         return {element.column for key in keys for element in key.elements}

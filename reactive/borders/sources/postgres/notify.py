@@ -98,7 +98,7 @@ class Reconnecting:
         self._has_waited = False
         self._lost: tuple[float, float] | None = None
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """Record that the server has accepted the connection; requests may still be refused."""
         self.trouble = None
 
@@ -296,7 +296,7 @@ class NotifySource:
     def _session(self, stop: threading.Event) -> Iterator[Batch[Any]]:
         """Yield all rows, then a batch for each round of notifications, until an error."""
         with closing(Connection(self._dsn, stop)) as connection:
-            self._reconnecting.answered()
+            self._reconnecting.note_answer()
             feed = self._feed(connection)
             connection.rows(f"LISTEN {quote_name(self._channel)}")
             yield _full_batch(connection, feed)

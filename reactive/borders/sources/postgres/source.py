@@ -288,7 +288,7 @@ class PostgresSource:
             closing(Connection(self._dsn, stop)) as control,
             closing(Connection(self._dsn, stop, replicates=True)) as replication,
         ):
-            self._reconnecting.answered()
+            self._reconnecting.note_answer()
             feeds = self._feeds(control)
             yield from self._begin(position, control, replication, feeds)
             self._reconnecting.state = "streaming"
@@ -342,7 +342,7 @@ class PostgresSource:
         self._reconnecting.state = "snapshot"
         slot = slots.new_slot_name(self._name)
         if not temporary:
-            yield Batch(token=position.unfinished(slot))
+            yield Batch(token=position.unfinished_token(slot))
         at, exported = slots.make_slot(replication, slot, temporary=temporary)
         filters = slots.row_filters(control, self._publication)
         position.slot = slot
@@ -386,7 +386,7 @@ class _Position:
         """Return the token of a position of this slot."""
         return {"slot": self.slot, "lsn": lsn_text(position)}
 
-    def unfinished(self, slot: str) -> Token:
+    def unfinished_token(self, slot: str) -> Token:
         """Set the slot to read, and return the token of its unfinished snapshot."""
         self.slot = slot
         return {"slot": slot, "lsn": None}
