@@ -116,12 +116,7 @@ BINARY: dict[str, Any] = {
 }
 TEXT = "f-string"
 """The operation that joins the values of an f-string."""
-CONVERSIONS: dict[str, Callable[[Any], Any]] = {
-    "": lambda value: value,
-    "!s": str,
-    "!r": repr,
-    "!a": ascii,
-}
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {"!s": str, "!r": repr, "!a": ascii}
 FORMATTED = (int, float, bool, str, type(None))
 """Classes of values whose text depends on nothing else."""
 COMPUTED = frozenset({"+", "-", "*"})
@@ -233,7 +228,7 @@ def _join_text(values: Sequence[Any]) -> str | None:
     """Return the text of an f-string; None if a format raises, or the text is long."""
     try:
         text = "".join(
-            format(CONVERSIONS[conversion](value), form)
+            format(CONVERSIONS[conversion](value) if conversion else value, form)
             for value, conversion, form in zip(values[::3], values[1::3], values[2::3], strict=True)
         )
     except (ValueError, TypeError, OverflowError):  # it will raise where it is written
