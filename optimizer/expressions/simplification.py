@@ -117,8 +117,6 @@ BINARY: dict[str, Any] = {
 TEXT = "f-string"
 """The operation that joins the values of an f-string."""
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {"!s": str, "!r": repr, "!a": ascii}
-FORMATTED = (int, float, bool, str, type(None))
-"""Classes of values whose text depends on nothing else."""
 COMPUTED = frozenset({"+", "-", "*"})
 """Operators of numbers whose operands' classes decide the class of the result."""
 NUMBERS = (int, float)
@@ -245,7 +243,11 @@ def _folded_text(expr: Expr, pieces: tuple[Expr, ...]) -> Expr:
             if isinstance(piece, Formatted)
             else (piece, "", "")
         )
-        if form is None or not isinstance(of, Constant) or of.kind not in FORMATTED:
+        if (
+            form is None
+            or not isinstance(of, Constant)
+            or of.kind not in (*NUMBERS, bool, str, type(None))
+        ):
             return expr
         operands += (of.held if isinstance(of, Slot) else of.value, conversion, form)
     if any(isinstance(each, SlotValue) for each in operands):
