@@ -300,6 +300,8 @@ NO_THRESHOLDS: dict[str, str] = {
     "optimizer.plans.fingerprint.DEEPEST": "how deep calls of functions are read",
     "optimizer.callables.captures.SMALL": "which captured containers are frozen",
     "optimizer.callables.captures.MOST_CALLED": "how many called functions are searched",
+    "optimizer.expressions.operand_checks.LARGEST": "ints beyond it may be too large for a float",
+    "optimizer.expressions.operand_checks.MOST_OPERATIONS": "products of more may be too large",
     "optimizer.expressions.simplification.LARGEST": "numbers beyond it are not folded",
     "optimizer.callables.captures.FROM_HERE": "references",
     "optimizer.plans.explain.CHARACTER": "a size in a picture",

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from optimizer.expr import (
@@ -37,10 +38,13 @@ from optimizer.expr import (
     parts,
 )
 from optimizer.expressions.knowledge import Pure, Shapes, shape_of, total
+from optimizer.expressions.text import first
 from optimizer.kinds.fields import by_class
 from optimizer.kinds.kind import class_of, hints_of, kind_of, without_none
 from optimizer.record import record
 
+SideOf = Callable[[Expr], "str | None"]
+"""Returns the side of a join that an expression reads; None if it reads both, or neither."""
 Group = tuple[type, ...]
 NUMBERS: Group = (int, float, bool)
 GROUPS: tuple[Group, ...] = (NUMBERS, (str,), (bytes,), (date,), (timedelta,))
@@ -87,6 +91,16 @@ class IsOf(Pure):
         return names.get(id(self.group), f"is_{self.group[0].__name__}")
 
 
+CHECKS = MappingProxyType(
+    {
+        (group, is_computed): constant(IsOf(group, is_computed))
+        for group in (*GROUPS, INTS, USUAL, ANY)
+        for is_computed in (False, True)
+    }
+)
+"""One constant for each check, so that equal expressions are equal."""
+
+
 def operand_checks(test: Expr, shapes: Shapes) -> dict[Expr, Expr] | None:
     """Return the checks under which a condition cannot raise, by the operand that each reads.
 
@@ -102,7 +116,7 @@ def operand_checks(test: Expr, shapes: Shapes) -> dict[Expr, Expr] | None:
 
 
 def equation_with_checks(
-    test: Expr, shapes: Shapes, side_of: Callable[[Expr], str | None]
+    test: Expr, shapes: Shapes, side_of: SideOf
 ) -> tuple[Expr, Expr, dict[Expr, Expr]] | None:
     """Return an equation that a test of both sides is, if its operands pass checks.
 
@@ -134,16 +148,103 @@ def equation_with_checks(
     return values["left"], values["right"], checks
 
 
-def _solved(
-    operands: tuple[Expr, ...], side_of: Callable[[Expr], str | None]
-) -> dict[str | None, Expr]:
-    """Return the sums of terms of each side, of an equation of sums of terms; {} without both."""
+@record
+class CheckedComparison:
+    """A sum of ints of one side that is less than a sum of the other, or equal if `closed`.
+
+    Both raise if an operand is no int.
+    """
+
+    left: Expr
+    right: Expr
+    left_is_low: bool
+    closed: bool
+
+
+def comparisons_with_checks(
+    test: Expr, shapes: Shapes, side_of: SideOf
+) -> tuple[CheckedComparison, ...]:
+    """Return comparisons of both sides that follow from a test, if its operands are ints.
+
+    abs(a.x - b.x) < 5          a.x < 5 + b.x,  a.x > b.x - 5
+    a.x in range(b.l, b.h)      a.x >= b.l,     a.x < b.h
+    not a.x < b.x               a.x >= b.x
+    """
+    found = (
+        _checked(less, greater, closed, shapes, side_of) for less, greater, closed in _less(test)
+    )
+    return tuple(each for each in found if each is not None)
+
+
+def _less(test: Expr) -> Iterator[tuple[Expr, Expr, bool]]:
+    """Iterate over what a test says: the less value, the greater one, and True if they may be
+    equal."""
+    match test:
+        case Operation("not", (Operation(operator, (a, b)),)) if operator in ORDERS:
+            less, greater = (b, a) if operator[0] == "<" else (a, b)
+            yield less, greater, len(operator) == 1
+        case Operation("in", (value, Call(Constant(function), (low, high), ()))) if (
+            function is range
+        ):
+            yield low, value, True
+            yield value, high, False
+        case Operation(operator, (a, b)) if operator in ORDERS:
+            less, greater = (a, b) if operator[0] == "<" else (b, a)
+            closed = len(operator) == 2
+            match less:
+                case Call(Constant(function), (inner,), ()) if function is abs:
+                    yield inner, greater, closed
+                    yield Operation("-", (greater,)), inner, closed
+                case _:
+                    yield less, greater, closed
+
+
+def _checked(
+    less: Expr, greater: Expr, closed: bool, shapes: Shapes, side_of: SideOf
+) -> CheckedComparison | None:
+    """Return a comparison with the operands of each side on their own side; None if one has none,
+    or if an operand is declared to be no int."""
+    values = _solved((less, greater), side_of)
+    found = _Operands(shapes)
+    if not values or not all(map(found.is_sum_of_ints, values.values())):
+        return None
+
+    def end(side: str) -> Expr:
+        checks = [
+            _check(operand, found.declared(operand), group, is_computed=False)
+            for operand, (group, _) in found.groups.items()
+            if (side_of(operand) or "right") == side
+        ]
+        return first(tuple(checks), values[side])
+
+    is_low = _is_positive(less, greater, side_of)
+    return CheckedComparison(end("left"), end("right"), is_low, closed)
+
+
+def _is_positive(a: Expr, b: Expr, side_of: SideOf) -> bool:
+    """Return True if the first term of the left side has a plus in the sum `a - b`."""
+    return next(sign for sign, term in _signed(a, b) if side_of(term) == "left") > 0
+
+
+def _signed(a: Expr, b: Expr) -> list[tuple[int, Expr]]:
+    return [*_terms(a, 1), *_terms(b, -1)]
+
+
+def _solved(operands: tuple[Expr, ...], side_of: SideOf) -> dict[str | None, Expr]:
+    """Return the sums of terms of each side, of an equation of sums of terms; {} without both.
+
+    The first term of the left has a plus.
+    """
     a, b = operands
-    terms = [*_terms(a, 1), *_terms(b, -1)]
+    terms = _signed(a, b)
     own = [(sign, term) for sign, term in terms if side_of(term) == "left"]
     rest = [(-sign, term) for sign, term in terms if side_of(term) != "left"]
     others = {side_of(term) for _, term in rest if not isinstance(term, Constant)}
-    return {"left": _sum(own), "right": _sum(rest)} if own and others == {"right"} else {}
+    if not own or others != {"right"}:
+        return {}
+    turn = own[0][0]
+    left, right = ([(turn * sign, term) for sign, term in each] for each in (own, rest))
+    return {"left": _sum(left), "right": _sum(right)}
 
 
 def _terms(expr: Expr, sign: int) -> Iterator[tuple[int, Expr]]:
@@ -175,7 +276,7 @@ def _sum(terms: Sequence[tuple[int, Expr]]) -> Expr:
 
 def _check(operand: Expr, declared: type | None, group: Group, is_computed: bool) -> Expr:
     """Return the check of an operand; its declared class is tested without a call."""
-    check = Call(constant(IsOf(group, is_computed)), (operand,))
+    check = Call(CHECKS[group, is_computed], (operand,))
     if group is ANY:
         return check
     first = declared if declared in group else group[0]

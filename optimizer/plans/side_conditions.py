@@ -69,7 +69,11 @@ from optimizer.expr import (
     reads,
 )
 from optimizer.expressions.knowledge import Shapes, total
-from optimizer.expressions.operand_checks import equation_with_checks, operand_checks
+from optimizer.expressions.operand_checks import (
+    comparisons_with_checks,
+    equation_with_checks,
+    operand_checks,
+)
 from optimizer.expressions.text import first, one_row
 from optimizer.plans.properties import bindings, fact, once, row_shape, shapes
 from optimizer.record import record
@@ -392,14 +396,25 @@ def _comparisons(join: plan.Join, rest: Lifted) -> list[Comparison]:
     found: list[Comparison] = []
     count, of = bindings(join.left), pair_shapes(join)
     for test in conjuncts(rest.body):
-        comparison = comparison_of(test, count)
-        if comparison is not None and (not found or _is_other_end(found[0], comparison)):
-            found.append(comparison)
-        elif not total(test, of):
-            break
-        if len(found) == 2:
+        comparisons = _comparisons_of(test, count, of)
+        is_used = bool(comparisons)
+        for comparison in comparisons:
+            if not found or (len(found) == 1 and _is_other_end(found[0], comparison)):
+                found.append(comparison)
+            else:
+                is_used = False
+        if len(found) == 2 or not (is_used or total(test, of)):
             break
     return found
+
+
+def _comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...]:
+    """Return the comparisons of the sides that a test is, or that follow from it for ints."""
+    plain = comparison_of(test, count)
+    if plain is not None:
+        return (plain,)
+    found = comparisons_with_checks(test, of, lambda expr: side_of(expr, count))
+    return tuple(Comparison(c.left, c.right, c.left_is_low, c.closed) for c in found)
 
 
 def comparison_of(test: Expr, count: int) -> Comparison | None:

@@ -72,6 +72,17 @@ CONDITIONS: dict[str, Condition] = {
     "operator": lambda o, c: operator.lt(o.qty, c.tier) and operator.eq(o.key, c.key),
     "bool": lambda o, c: bool(o.key == c.key) and bool(o.qty),
     "early": _early,
+    "near": lambda o, c: abs(o.qty - c.tier) < 2,
+    "near the other way round": lambda o, c: abs(c.tier + 1 - o.qty) <= 1,
+    "near, then a text": lambda o, c: abs(o.qty - c.tier) < 2 and o.name < c.name,
+    "between": lambda o, c: -2 < o.qty - c.tier < 1,
+    "in a range": lambda o, c: o.key in range(c.key - 1, c.tier),
+    "not less": lambda o, c: not o.qty < c.tier,
+    "not less, of floats": lambda o, c: not o.price < c.limit,
+    "not at most, then less": lambda o, c: not (o.qty <= c.tier or o.name < c.name),
+    "difference of ranges": lambda o, c: o.qty - c.tier >= 0 and o.key - c.key < 1,
+    "same end twice": lambda o, c: o.qty - c.tier > 0 and o.key > c.name and o.key - c.key > 0,
+    "of one side": lambda o, c: abs(o.qty) < c.tier + c.key,
     "large": lambda o, c: o.qty * c.tier * 1.5 > o.price and o.key == c.key,
 }
 WORDS = (
