@@ -21,7 +21,7 @@ equation, operands are checked instead, if it raises only for operands of other 
 Equations in other words are keys, if their operands pass such checks:
 
     on  not o.customer != c.id      key o.customer          key c.id
-    on  o.day - c.first == 7        key o.day               key 7 + c.first, for ints
+    on  o.day - c.first == 7        key o.day               key c.first + 7, for ints
 
 A check is true or raises, so a row of other operands is paired with all rows, as any row that
 raises.

@@ -64,6 +64,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import Bounded
+from optimizer.expressions.operand_checks import LARGEST, IsOf
 from optimizer.expressions.text import Writer, Written
 from optimizer.lifting import folds
 from optimizer.lifting.lift import lift
@@ -207,6 +208,13 @@ class CodeWriter(Writer):
                 case Call(Constant(Bounded(low, high)) as check, (of,)):
                     shown = f"bounded if {low} <= (bounded := {self.write(of)}) <= {high}"
                     return f"({shown} else {self.write(check)}(bounded))", 14
+                case Call(Constant(IsOf(_, usual, is_computed)) as check, (of,)) if (
+                    usual in _INLINE
+                ):
+                    shown = f"(checked := {self.write(of)}).__class__ is {usual.__name__}"
+                    if is_computed and usual is int:
+                        shown += f" and {-LARGEST} < checked < {LARGEST}"
+                    return f"({shown} or {self.write(check)}(checked))", 14
         if isinstance(expr, Attempt):
             known = self.known.get(expr)
             otherwise = self.write(expr.otherwise)
@@ -553,15 +561,18 @@ def _with_values(function: Any, slots: dict[str, int], values: Sequence[Any]) ->
     return made
 
 
+_INLINE = (int, float, str, bytes)
+"""Classes that generated code tests by their built-in names."""
 _WORDS = """
 add add_key add_row add_sum_to_avg add_to_avg add_to_sum all alone_left alone_right also append
-attempt avg_of Batch before below bounded canonical changed closed copied count counts Crowded
-Decimal DecimalSum delta DOWN element empty error ExactSum find find_left find_right floats found
-get group groups guard inside is_empty kept key keyed keys kind left left_group left_sum log made
-Many Mark match_key meetings met new NO_MATCH note NOTHING nothing old once other out pair pairs
-part plus plus_value repeated reraise REJECTED result right right_group right_sum rounds Row row
-Rows rows rows_of scaled scaled_sum SEVERAL since size state sum sum_of sums times times_left
-times_right times_sum times_value total turn UNIT UP was weight Weighted without zero
+attempt avg_of Batch before below bounded canonical changed checked closed copied count counts
+Crowded Decimal DecimalSum delta DOWN element empty error ExactSum find find_left find_right
+floats found get group groups guard inside is_empty kept key keyed keys kind left left_group
+left_sum log made Many Mark match_key meetings met new NO_MATCH note NOTHING nothing old once
+other out pair pairs part plus plus_value repeated reraise REJECTED result right right_group
+right_sum rounds Row row Rows rows rows_of scaled scaled_sum SEVERAL since size state sum sum_of
+sums times times_left times_right times_sum times_value total turn UNIT UP was weight Weighted
+without zero
 """
 OWN = frozenset(_WORDS.split())
 
