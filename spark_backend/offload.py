@@ -340,7 +340,7 @@ class SparkOffload:
             f"{self._folder}/sink-{_short_digest(name)}", row_type=row_type, session=self.session
         )
 
-    def framed(
+    def frame_target(
         self, function: Callable[[Any, int], object], name: str | None, row_type: Any
     ) -> FrameTarget:
         """Return a target that calls a function with DataFrames and batch numbers.

@@ -161,7 +161,7 @@ def _read_sum(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
     rows = _rows_argument(first, reader, reading)
     if rows is None:
         return None
-    found: Expr = reading.folded(rows, "Sum", rows.value)
+    found: Expr = reading.fold_rows(rows, "Sum", rows.value)
     start = node.args[1] if len(node.args) > 1 else _keyword(node, "start")
     if start is None:
         return found
@@ -184,7 +184,7 @@ def _read_len(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
         )
     if rows is None:
         return None
-    return reading.folded(evaluate_in_plan(rows, reading.origins), "Count", None)  # type: ignore[no-any-return]
+    return reading.fold_rows(evaluate_in_plan(rows, reading.origins), "Count", None)  # type: ignore[no-any-return]
 
 
 def _read_any(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
@@ -256,7 +256,7 @@ def _best(name: str) -> Callable[[ast.Call, Any, Any], Expr | None]:
         otherwise = None if default is None else reader.expr(default)
         if key is not None and not _is_none_node(key):
             ordered = _sort_rows(rows, key, reader, reading, descending=name == "max")
-            found = reading.collected(consumers.cut(ordered, 0, 1, reading))
+            found = reading.collect_rows(consumers.cut(ordered, 0, 1, reading))
             if otherwise is None:
                 return Call(constant(Only(name), name), (found,))
             return Call(constant(only_or, name), (found, otherwise))
@@ -277,7 +277,7 @@ def _extreme(name: str, rows: Rows, otherwise: Expr | None, reading: Any) -> Exp
     fold = "Min" if name == "min" else "Max"
     declared = kinds(rows.value, known_of(rows.node))
     if declared and type(None) not in declared:
-        found = reading.folded(rows, fold, rows.value)
+        found = reading.fold_rows(rows, fold, rows.value)
         if otherwise is None:
             return _replace_none_result(found, Call(constant(Needed(name), name), (NONE,)), reading)
         if isinstance(otherwise, Constant):
@@ -285,7 +285,7 @@ def _extreme(name: str, rows: Rows, otherwise: Expr | None, reading: Any) -> Exp
         if total(otherwise, reading.shapes):
             return Conditional(Operation("is not", (found, NONE)), found, otherwise)
         return Call(constant(value_or, name), (found, otherwise))
-    found = reading.folded(rows, fold, tuple_of(rows.value))
+    found = reading.fold_rows(rows, fold, tuple_of(rows.value))
     if otherwise is None:
         return Item(Call(constant(Needed(name), name), (found,)), constant(0))
     return Item(Call(constant(value_or, name), (found, tuple_of(otherwise))), constant(0))
@@ -394,7 +394,7 @@ def _method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) ->
         return reading.value(ast.copy_location(operation, node), reader)  # type: ignore[no-any-return]
     if name == "count" and len(node.args) == 1 and rows.kind in ("list", "sorted"):
         found = reading.equal_to(_take_window(rows, reading), reader.expr(node.args[0]))
-        return reading.folded(found, "Count", None)  # type: ignore[no-any-return]
+        return reading.fold_rows(found, "Count", None)  # type: ignore[no-any-return]
     raise refusal_at(
         node, reader, "is not read over relations", "sets have | & - ^, lists have + and count"
     )

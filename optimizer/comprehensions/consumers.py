@@ -135,7 +135,7 @@ def as_sorted_tuple(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Ex
     key = tuple_of(*order.exprs) if order.more else order.key
     is_own = key == rows.value
     collected = rows.value if is_own else tuple_of(key, rows.value)
-    found = reading.folded(rows, "Collect", collected)
+    found = reading.fold_rows(rows, "Collect", collected)
     if is_own and kinds(rows.value, known_of(rows.node)) in PLAINLY_ORDERED:
         direction = (("reverse", TRUE),) if order.descending else ()
         return Call(constant(tuple), (Call(constant(sorted), (found,), direction),))
@@ -175,7 +175,7 @@ def item(rows: Rows, key: Expr, node: ast.expr, reader: Any, reading: Any) -> Ex
     found = _of_key(rows, key, reading)
     if rows.kind == "groups":
         return replace(found, kind="list", row=(rows.row[1],))
-    values = reading.folded(found, "Collect", found.row[1])
+    values = reading.fold_rows(found, "Collect", found.row[1])
     return Call(constant(found_by, "item"), (values, key))
 
 
@@ -197,7 +197,7 @@ def method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> 
         key = reader.expr(node.args[0])
         default = reader.expr(node.args[1]) if len(node.args) > 1 else NONE
         found = _of_key(rows, key, reading)
-        values = reading.folded(found, "Collect", found.row[1])
+        values = reading.fold_rows(found, "Collect", found.row[1])
         return Call(constant(found_or, "get"), (values, key, default))
     remedy = ITEMS if is_groups else "mappings have items, keys, values, get, [] and in"
     raise refusal_at(node, reader, "is not read over relations", remedy)

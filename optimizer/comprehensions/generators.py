@@ -120,9 +120,9 @@ def _read_element(node: ast.expr, of: ast.expr, reader: Any, reading: Any) -> Ex
         return reader.kept(node, reading.engine.bag)  # type: ignore[no-any-return]
     if isinstance(value, Rows) and value.standing is not None:
         if standing_of(value) is None and may_lose_order(value):
-            return reading.collected(value)  # type: ignore[no-any-return]
+            return reading.collect_rows(value)  # type: ignore[no-any-return]
         return reading.sequence(value, node, reader)  # type: ignore[no-any-return]
-    return reading.collected(value)  # type: ignore[no-any-return]
+    return reading.collect_rows(value)  # type: ignore[no-any-return]
 
 
 def of_sequence(value: Expr, reader: Any, reading: Any) -> Rows:
@@ -192,13 +192,13 @@ class RowScope:
                 self._order, self._is_lost = source.standing, True
         elif not isinstance(source, Rows):
             if self.scope.node is None and is_part(source):
-                return self._number(self.scope.iterated(source), target)
+                return self._number(self.scope.import_collection(source), target)
             self._is_lost = True
         elif _is_ordered_later(source):
             self._is_lost = True
             self._order = self._order and replace(self._order, is_window=False)
         if not isinstance(source, Rows):
-            given = self.scope.iterated(source) if imported else source
+            given = self.scope.import_collection(source) if imported else source
             return self._bind(target, self._unnest_collection(given, _target_name(target)))
         if source.kind == "items":
             keys = self._rows(consumers.keys_of(source, self._reading), "key")
@@ -239,7 +239,7 @@ class RowScope:
             if not is_row:
                 return self._lateral(select_value(source, origins), arguments, name)
             return self._lateral_row(source, arguments, name)
-        right = self._reading.placed(source, self.scope)
+        right = self._reading.move_rows(source, self.scope)
         if self.scope.node is None:
             self.scope.node, self.scope.names = right.node, _names_of_source(right, name)
             return right.value  # type: ignore[no-any-return]
@@ -381,7 +381,7 @@ class Scope:
         index = self.arguments.index(expr)
         return Outer(index, self.shape_of_outer(index))
 
-    def iterated(self, expr: Expr) -> Expr:
+    def import_collection(self, expr: Expr) -> Expr:
         """Import an expression that is a collection; a collection that is built there is built
         here.
 
@@ -391,7 +391,7 @@ class Scope:
         known = () if self.parent is None else self.parent.shapes
         if is_value(expr, known):
             return self.imported(expr)
-        return rebuilt(expr, tuple(map(self.iterated, parts(expr))))
+        return rebuilt(expr, tuple(map(self.import_collection, parts(expr))))
 
     def row_within(self, expr: Expr) -> Expr:
         """Import an expression for a row that contains the rows of a query."""
@@ -433,7 +433,7 @@ class Names(MutableMapping[str, Expr]):
         self._scope = scope
         self._own: dict[str, Expr] = {}
 
-    def seen(self, name: str) -> Expr | None:
+    def find_value(self, name: str) -> Expr | None:
         """Return the value of a name in the scope that binds it, or None."""
         if name in self._own:
             return self._own[name]
@@ -448,7 +448,7 @@ class Names(MutableMapping[str, Expr]):
         scope = self._scope
         if has_rows_within(found):
             return scope.row_within(found)
-        return scope.iterated(found) if is_container(found) else scope.imported(found)
+        return scope.import_collection(found) if is_container(found) else scope.imported(found)
 
     def __setitem__(self, name: str, value: Expr) -> None:
         self._own[name] = value
@@ -468,7 +468,7 @@ class Names(MutableMapping[str, Expr]):
 
 def look_up_name(names: MutableMapping[str, Expr], name: str) -> Expr | None:
     """Return the value of a name, without importing it; None if it is not bound."""
-    return names.seen(name) if isinstance(names, Names) else names.get(name)
+    return names.find_value(name) if isinstance(names, Names) else names.get(name)
 
 
 def narrow_arguments(

@@ -201,7 +201,7 @@ def _count_as_computation(rows: Rows, reading: Any) -> Expr:
     """Return an expression that raises like the computation of the rows."""
     value = rows.value if len(rows.row) == 1 else tuple_of(*rows.row)
     made = select_value(replace(rows, row=(value,)), reading.origins)
-    return reading.folded(made, "Count", None)  # type: ignore[no-any-return]
+    return reading.fold_rows(made, "Count", None)  # type: ignore[no-any-return]
 
 
 def _is_quiet_value(value: Expr, reading: Any) -> bool:

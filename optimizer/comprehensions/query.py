@@ -86,7 +86,7 @@ def read_callable(
         reader = _reader_of(function, origin)
         is_spread = function.role in ITERATED and body.kind in ("list", "iterator")
         body = (
-            reading.collected(body)
+            reading.collect_rows(body)
             if is_spread
             else reading.scalar(body, _returned_expression(function), reader)
         )

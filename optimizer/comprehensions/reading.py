@@ -324,7 +324,7 @@ class QueryReader:
 
     # Rows in other scopes, and as values.
 
-    def placed(self, rows: Rows, scope: Scope) -> Rows:
+    def move_rows(self, rows: Rows, scope: Scope) -> Rows:
         """Return the rows as rows of another scope; they read all its outer values."""
         arguments = tuple(scope.adopt(e, rows.scope) for e in rows.arguments)
         node, row = replace_outer_values(plan_of_window(rows, self.origins), rows.row, arguments)
@@ -349,7 +349,7 @@ class QueryReader:
         """Return rows as a value: a frozen set, or a tuple of sorted rows; refuse lists and
         dictionaries."""
         if rows.kind == "set":
-            return Call(constant(frozenset), (self.collected(rows),))
+            return Call(constant(frozenset), (self.collect_rows(rows),))
         if rows.kind == "sorted":
             return consumers.as_sorted_tuple(rows, node, reader, self)
         if rows.kind in ("dict", "groups"):
@@ -383,11 +383,11 @@ class QueryReader:
         taken_in = replace(rows, node=plan_of_window(rows, self.origins), order=None)
         return self.subquery("exists", evaluate_in_plan(taken_in, self.origins).node, rows)
 
-    def collected(self, rows: Rows) -> Expr:
+    def collect_rows(self, rows: Rows) -> Expr:
         """Return all rows as a multiset."""
-        return self.folded(replace(rows, node=only_present(rows.node)), "Collect", rows.value)
+        return self.fold_rows(replace(rows, node=only_present(rows.node)), "Collect", rows.value)
 
-    def folded(self, rows: Rows, name: Any, value: Expr | None) -> Expr:
+    def fold_rows(self, rows: Rows, name: Any, value: Expr | None) -> Expr:
         """Return an aggregate of rows."""
         node = plan_of_window(rows, self.origins)
         function = None if value is None else self.function(value, rows)
@@ -511,7 +511,7 @@ def _both(make: Any, left: Rows, right: Rows, kind: Any, reading: Any) -> Rows:
     """Return a set operation, over the arguments of both sides."""
     one, other = select_value(left, reading.origins), select_value(right, reading.origins)
     scope = Scope(reading.scope)
-    nodes = [reading.placed(side, scope) for side in (one, other)]
+    nodes = [reading.move_rows(side, scope) for side in (one, other)]
     node = make(nodes[0].node, nodes[1].node)
     return Rows(kind, node, row_of_plan(node), ("row",), reading.scope, tuple(scope.arguments))
 

@@ -93,7 +93,7 @@ class JoinList:
         """Map each binding to its input."""
         return {flat: n for n in range(len(self.inputs)) for flat in self.places(n)}
 
-    def without(self, place: int) -> JoinList:
+    def drop_input(self, place: int) -> JoinList:
         """Return the list without the input at `place` and the tests that read it.
 
         The `row` of the new list is empty.

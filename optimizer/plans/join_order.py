@@ -302,7 +302,7 @@ def without_existential(of: JoinList, read: Collection[int]) -> JoinedInputs | N
         tests = _tests_of_input(rest, place)
         last.append((alone(rest, place), tests))
         read |= {flat for test in tests for flat in reads(test)}
-        rest = rest.without(place)
+        rest = rest.drop_input(place)
     if len(rest.inputs) == len(of.inputs):
         return None
     made = join_in_order(rest, best_order(rest))
@@ -332,7 +332,7 @@ def _to_be_last(of: JoinList, read: Collection[int]) -> int | None:
     unread = _unread_inputs(of, read) if len(of.inputs) > 1 else []
     order = best_order(of) if unread else ()
     last = (n for n in unread if not _is_looked_up_from(of, n, order))
-    return next((n for n in last if len(best_order(of.without(n))) <= len(order)), None)
+    return next((n for n in last if len(best_order(of.drop_input(n))) <= len(order)), None)
 
 
 def _is_looked_up_from(of: JoinList, place: int, order: Order) -> bool:
@@ -404,4 +404,4 @@ def _semi_joined(of: JoinList, left: int, right: int, tests: list[Expr]) -> Join
     found = semi_joined(of, alone(of, left), alone(of, right), tests)
     inputs = list(of.inputs)
     inputs[left] = found.node
-    return replace(of, inputs=tuple(inputs)).without(right)
+    return replace(of, inputs=tuple(inputs)).drop_input(right)

@@ -249,7 +249,7 @@ class Segment:
         return isinstance(self.made, OptimizedPlan)
 
     @property
-    def optimized(self) -> OptimizedPlan:
+    def optimized_plan(self) -> OptimizedPlan:
         """The plan that runs, and the rules that made it."""
         if not isinstance(self.made, OptimizedPlan):
             self.made = self.made()
@@ -258,7 +258,7 @@ class Segment:
     @property
     def run(self) -> plan.Node:
         """The plan that runs."""
-        return self.optimized.plan
+        return self.optimized_plan.plan
 
     @property
     def settled(self) -> plan.Settled:
@@ -361,7 +361,7 @@ def merge_segments(top: Segment) -> tuple[OptimizedPlan, dict[int, plan.Node]]:
                 new = with_inputs(node, [made[id(source)] for source in node.inputs()])
                 made[id(node)], of[id(new)] = new, node
         plans[segment] = made[id(segment.run)]
-        fired.update(dict.fromkeys(segment.optimized.fired))
+        fired.update(dict.fromkeys(segment.optimized_plan.fired))
     return OptimizedPlan(plans[top], tuple(fired)), of
 
 

@@ -154,7 +154,7 @@ class Answers:
         self.origins = origins
         self._known: dict[Expr, Expr] = {}
 
-    def lifted(self, body: Expr) -> Lifted:
+    def lift_body(self, body: Expr) -> Lifted:
         """Return an expression over the rows as a callable."""
         count = bindings(self.rows)
         return Lifted(body, names_for_bindings(self.names, count), self.origins, count)
@@ -177,7 +177,7 @@ class Answers:
     def _ask(self, query: Subquery, guard: Expr | None) -> None:
         """Evaluate a query that may raise, for the rows that pass a guard."""
         made = replace(query, arguments=self.bound(query.arguments, guard))
-        asking = self.rows if guard is None else plan.Where(self.rows, self.lifted(guard))
+        asking = self.rows if guard is None else plan.Where(self.rows, self.lift_body(guard))
         self._answer([self._request(made)], asking)
         self._known[query] = self._known[made]
 
@@ -260,7 +260,7 @@ class Answers:
             return [Result(item) for item in items(place, len(folded))]
         asked = self._translation(request, asking)
         x = asked.of(source)
-        made = plan.Aggregate(x.node, asked.by(x, None), asked.folded(node, x))
+        made = plan.Aggregate(x.node, asked.by(x, None), asked.rewrite_folded(node, x))
         self._left_join(gate.open(made, asking), x, request.values)
         there = Operation("is not", (place, NONE))
         return [

@@ -189,7 +189,7 @@ def _filter_with_subqueries(source: plan.Node, p: Lifted, how: How) -> plan.Node
     def ask() -> None:
         if waiting:
             (test,) = answers.read(conjunction(tuple(waiting)))
-            answers.rows = plan.Where(answers.rows, answers.lifted(test))
+            answers.rows = plan.Where(answers.rows, answers.lift_body(test))
             waiting.clear()
 
     tests = conjuncts(as_condition(p.body))
@@ -253,7 +253,7 @@ def _keep_row_value(folded: plan.Folded, answers: Answers, count: int) -> plan.F
     """
     if folded.value is not None or folded.name == "Count":
         return folded
-    return replace(folded, value=answers.lifted(row_as_value(count)))
+    return replace(folded, value=answers.lift_body(row_as_value(count)))
 
 
 def _reduce_with_subqueries(
@@ -271,7 +271,7 @@ def _reduce_with_subqueries(
 
 def _lift_answers(answers: Answers, f: Lifted, body: Expr) -> Lifted:
     """Return an expression over the answers as a callable, with names and origins of `f`."""
-    made = answers.lifted(body)
+    made = answers.lift_body(body)
     return replace(made, origins=f.origins, names=(*f.names, *made.names[len(f.names) :]))
 
 

@@ -260,7 +260,7 @@ class Translation:
             made = replace(made, origins=as_expression(f).origins)
         return KeyedRows(plan.Select(x.node, made), FIRST, row, x.covers, x.plain, count)
 
-    def compared(self, key: Expr, *, plain: bool) -> tuple[Expr, ...]:
+    def compared_parts(self, key: Expr, *, plain: bool) -> tuple[Expr, ...]:
         """Return the parts of a value in a key of a join."""
         if plain:
             return items(key, self.values.arguments or 1)
@@ -331,13 +331,13 @@ class Translation:
         """Return the rows whose key is a value without NaN."""
         if not x.plain:
             return x
-        tests = [Operation("==", (k, k)) for k in self.compared(x.key, plain=True)]
+        tests = [Operation("==", (k, k)) for k in self.compared_parts(x.key, plain=True)]
         test = self.plain(conjunction(tuple(tests)), x)
         return replace(x, node=plan.Where(x.node, test), plain=False)
 
     def _aggregate_rows(self, node: plan.Aggregate, x: KeyedRows) -> KeyedRows:
         """Return the aggregate for each value; without a key, also for values that have no rows."""
-        folded = self.folded(node, x)
+        folded = self.rewrite_folded(node, x)
         made = plan.Aggregate(x.node, self.by(x, node.key), folded)
         results = all_parameters(len(folded) + 1)[1:]
         if node.key is not None:
@@ -346,7 +346,7 @@ class Translation:
         found = KeyedRows(made, Parameter(0), results, True, x.plain)
         return found if x.covers else self._fill_empty(found, node)
 
-    def folded(self, node: plan.Aggregate, x: KeyedRows) -> tuple[plan.Folded, ...]:
+    def rewrite_folded(self, node: plan.Aggregate, x: KeyedRows) -> tuple[plan.Folded, ...]:
         """Return the aggregates of a node, rewritten to the rows of the query."""
         return tuple(replace(a, value=self._value_of(a, x)) for a in node.aggregates)
 
@@ -360,8 +360,8 @@ class Translation:
         """Add the result for no rows to an aggregate of all rows, for each value without rows."""
         found = self.packed(x)
         match = plan.Match(
-            one(tuple_of(*self.compared(Parameter(0), plain=x.plain))),
-            one(tuple_of(*self.compared(FIRST, plain=x.plain))),
+            one(tuple_of(*self.compared_parts(Parameter(0), plain=x.plain))),
+            one(tuple_of(*self.compared_parts(FIRST, plain=x.plain))),
         )
         missing = plan.AntiJoin(self.values.groups, found.node, match)
         nothing = one_value(
@@ -488,7 +488,7 @@ def _with_value(
 ) -> tuple[Lifted, Lifted]:
     """Return the keys of packed sides, with the value before each."""
     (own, mine), (other, theirs) = left, right
-    value = all_.compared(FIRST, plain=mine.plain or theirs.plain)
+    value = all_.compared_parts(FIRST, plain=mine.plain or theirs.plain)
     if own is None or other is None:
         return one(tuple_of(*value)), one(tuple_of(*value))
     mine_, theirs_ = tuple_items(own.body), tuple_items(other.body)

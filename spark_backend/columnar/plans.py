@@ -221,9 +221,9 @@ def _fold_column(folded: plan.Folded, of: Frame, groups: Groups) -> Leaf:
         case SumAccumulator():
             made = groups.sums(rows.kind, values)
         case MinAccumulator() if rows.kind is int:
-            made = groups.folded(np.minimum, values)
+            made = groups.fold_values(np.minimum, values)
         case MaxAccumulator() if rows.kind is int:
-            made = groups.folded(np.maximum, values)
+            made = groups.fold_values(np.maximum, values)
         case _:
             raise NotColumnar(folded.name)
     return Leaf(rows.kind, lambda: made)
@@ -304,7 +304,7 @@ class Groups:
         found = self._exact(ordered, most)
         return self._one_by_one(ordered) if found is None else found
 
-    def folded(self, fold: Any, values: Array) -> Array:
+    def fold_values(self, fold: Any, values: Array) -> Array:
         """Fold the values of each group by a function of numpy."""
         ordered = values[self._order]
         return fold.reduceat(ordered, self._starts) if len(ordered) else ordered
@@ -377,7 +377,7 @@ def evaluate(expr: Expr, bindings: Sequence[Rows], size: int) -> Rows:
         case Constant(number) if type(number) in (int, float):
             return _constant_leaf(number, size)
         case Attribute(of, name):
-            return _as_tree(evaluate(of, bindings, size)).named(name)
+            return _as_tree(evaluate(of, bindings, size)).field_rows(name)
         case Item(of, Constant(place)):
             return _as_tree(evaluate(of, bindings, size)).at(place)
         case Display("tuple", items):

@@ -56,7 +56,7 @@ class Tree:
     names: tuple[str, ...]
     parts: tuple[Rows, ...]
 
-    def named(self, name: str) -> Rows:
+    def field_rows(self, name: str) -> Rows:
         """Return a field. Raises `NotColumnar` if there is no such field."""
         if name not in self.names:
             raise NotColumnar(f"no field {name}")

@@ -121,7 +121,7 @@ class DirectFlush:
         found: T = self._made[id(step)]
         return found
 
-    def beside(self, known: Mapping[Any, Bag]) -> DirectFlush:
+    def fork(self, known: Mapping[Any, Bag]) -> DirectFlush:
         """Return a flush whose additions are discarded, with given changes of some steps."""
         other = DirectFlush(self.tables, self.given)
         other._made.update((id(step), bag) for step, bag in known.items())

@@ -156,7 +156,7 @@ class Compiler:
         self._made[node] = self._given[node] = step
         return step
 
-    def beside(self) -> Compiler:
+    def fork(self) -> Compiler:
         """Return another compiler for the same fragment, with the same given steps, whose steps are
         discarded."""
         other = Compiler(self._session, self._inputs, self._makers)

@@ -282,7 +282,7 @@ class Member:
     rows: dict[int, TableSpec] = field(init=False)
     """The tables with the rows of the inputs, by position."""
 
-    def placed(self, entries: Sequence[Entry]) -> list[Entry]:
+    def place_entries(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return entries of its inputs with the shared positions."""
         return [(self.places[place], at, row, weight) for place, at, row, weight in entries]
 

@@ -222,7 +222,7 @@ class SharedState:
         for member, part in due:
             new = {p for p in member.places if p not in seen and not self._has_passed(p, part)}
             seen.update(member.places)
-            entries += [e for e in member.placed(part.entries) if e[0] in new]
+            entries += [e for e in member.place_entries(part.entries) if e[0] in new]
             known = {f.place for f in fed}
             fed += [f for f in member.placed_inputs(part.fed) if f.place not in known]
         return entries, fed
@@ -234,7 +234,7 @@ class SharedState:
         """Load a member: from its own changes if its tables exist, else from all rows of its
         inputs."""
         live, number = self._provided_inputs(member), max(self._number, part.number)
-        own = [e for e in member.placed(part.entries) if e[0] not in live]
+        own = [e for e in member.place_entries(part.entries) if e[0] not in live]
         sources = member.placed_inputs(part.fed)
         new = [f for f in sources if f.place not in live]
         entries, fed = member.owed.added(part.number, own, new)

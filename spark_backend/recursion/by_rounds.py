@@ -162,7 +162,7 @@ class _FlushDerivations:
                 found[asked.relation].update((row, None) for row in rows if key_of(row) in keys)
         return found
 
-    def derived(self, rows: Sequence[list[Row]], *, before: bool) -> Sequence[Bag]:
+    def derive_rows(self, rows: Sequence[list[Row]], *, before: bool) -> Sequence[Bag]:
         """Return, by relation, the rows that `rows` derive, counted, with the sides before or after
         the flush. Raises `TooMany` if there are too many rows."""
         sides: list[dict[Row, int]] = [{} for _ in self._changes]
@@ -175,7 +175,7 @@ class _FlushDerivations:
                     side[row] = side.get(row, 0) + weight
         check_fetched(sum(map(len, sides)))
         self._ways.over([positive_rows(Counter(side)) for side in sides])
-        return self._ways.derived(rows)
+        return self._ways.derive_rows(rows)
 
 
 class _LookupCount:

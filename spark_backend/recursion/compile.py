@@ -70,7 +70,7 @@ def recursion_step(compiler: Compiler, node: plan.Node) -> Step | None:
         case plan.Component(source, index):
             first = compiler.step(source)
             assert isinstance(first, Relation)
-            return first.beside(index)
+            return first.relation_at(index)
         case plan.Fixpoint() | plan.Iterate():
             over = _over_tables(compiler, node)
             return (
@@ -174,7 +174,7 @@ def _infer_relations(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> 
     """
     known: list[Typed | None] = [None] * len(node.names)
     for _ in range(ROUNDS + len(known)):
-        scratch = compiler.beside()
+        scratch = compiler.fork()
         for body in node.bodies:
             for read in _own_relations(body, node.level):
                 of = known[read.index]
@@ -252,7 +252,7 @@ def _infer_relation(compiler: Compiler, of: PartitionedRecursion) -> Typed:
     """
     kept = _widen_integers(reduce(common_type, (compiler.step(seed).kept for seed in of.seeds)))
     for _ in range(ROUNDS):
-        scratch = compiler.beside()
+        scratch = compiler.fork()
         scratch.give(_recursive_input(of), OwnRows(kept))
         made = (_clip_integers(scratch.step(way).kept, kept) for way in of.ways)
         wider = reduce(common_type, made, kept)

@@ -309,7 +309,7 @@ class Relation:
     def __init__(self, of: Relations, place: int) -> None:
         self.of, self.kept, self._place = of, of.relations[place], place
 
-    def beside(self, place: int) -> Relation:
+    def relation_at(self, place: int) -> Relation:
         """Return the relation at `place` of the same recursion."""
         return Relation(self.of, place)
 
@@ -505,7 +505,7 @@ class DirectPartitions:
         flush.add(self._seeds, self._kept, seeds)
         found = self._recompute(flush, self._touched_keys(flush, seeds, changes), seeds, changes)
         flush.add(self._rows, self._kept, found)
-        later = flush.beside({self._parts.own: found})
+        later = flush.fork({self._parts.own: found})
         for premise in self._parts.premises:
             flush.add(premise.spec, premise.source.kept, later.delta(premise.source))
         return found
@@ -525,7 +525,7 @@ class DirectPartitions:
             side.source: Counter({row: 1 for row, weight in change.items() if weight * sign > 0})
             for side, change in zip(self._parts.sides, changes, strict=True)
         }
-        beside = flush.beside(known)
+        beside = flush.fork(known)
         return {row for way in self._parts.ways for row in beside.delta(way)}
 
     def _recompute(

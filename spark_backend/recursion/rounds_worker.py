@@ -149,9 +149,9 @@ class StoredDerivations:
         by the rule `node`."""
         ways = DeltaRules([node], self._program.level, 1, may_be_nan=False)
         ways.over([dict.fromkeys(self._given.changes[side], 1)])
-        return list(ways.derived([list(self._given.known[relation])])[0])
+        return list(ways.derive_rows([list(self._given.known[relation])])[0])
 
-    def derived(self, rows: Sequence[list[Row]], *, before: bool) -> Sequence[Bag]:
+    def derive_rows(self, rows: Sequence[list[Row]], *, before: bool) -> Sequence[Bag]:
         """Return, by relation, the rows that `rows` derive, counted, with the sides before or after
         the change."""
         if self._at is not before:
@@ -159,7 +159,7 @@ class StoredDerivations:
                 [positive_rows(b) for b in self._given.before] if before else self._after
             )
             self._at = before
-        return self._ways.derived(rows)
+        return self._ways.derive_rows(rows)
 
 
 def rounds_changes(
@@ -306,7 +306,7 @@ class Derivations(Protocol):
         and perhaps others."""
         ...
 
-    def derived(self, rows: Sequence[list[Row]], *, before: bool) -> Sequence[Bag]:
+    def derive_rows(self, rows: Sequence[list[Row]], *, before: bool) -> Sequence[Bag]:
         """Return the rows of each relation that some rows derive, with their counts; with the rows
         of the sides from before the flush, or from after it."""
         ...
@@ -365,8 +365,8 @@ class _ChangeFollower:
         self._count(seeds, 0, 1)
         readers = [list(rows) for rows in self._of.readers()]
         for since, rows in self._by_round(readers).items():
-            before = self._of.derived(rows, before=True)
-            found = self._of.derived(rows, before=False)
+            before = self._of.derive_rows(rows, before=True)
+            found = self._of.derive_rows(rows, before=False)
             for bag, less in zip(found, before, strict=True):
                 bag.subtract(less)
             self._count(found, since, 1)
@@ -383,7 +383,7 @@ class _ChangeFollower:
                     now[row][_ROUND] = 0
                 waiting.update(dict.fromkeys(rows))
             for since, some in by_round.items():
-                self._count(self._of.derived(some, before=False), since, -1)
+                self._count(self._of.derive_rows(some, before=False), since, -1)
 
     def enter(self, first: int, limits: Limits) -> None:
         """Insert derived rows, round after round.
@@ -403,7 +403,7 @@ class _ChangeFollower:
                 for row in rows:
                     of = now[row]
                     of[_FOUNDED], of[_ROUND] = of[_DERIVATIONS], number
-            self._count(self._of.derived(entering, before=False), number, 1)
+            self._count(self._of.derive_rows(entering, before=False), number, 1)
             number += 1
 
     def changes(self) -> list[list[Change]]:
@@ -500,7 +500,7 @@ class DeltaRules:
             for place, bag in enumerate(sides, self._own):
                 self._quick.begin(place, list(Counter(bag).elements()))
 
-    def derived(self, rows: Sequence[list[Row]]) -> list[Bag]:
+    def derive_rows(self, rows: Sequence[list[Row]]) -> list[Bag]:
         """Return the rows of each relation that rows derive, with their counts."""
         found = [Counter[Row]() for _ in range(self._own)]
         for place, made in zip(self._places, self._derive(rows), strict=True):

@@ -134,7 +134,7 @@ class ChangesFolder:
 
     def stage(self, batch: ChangeBatch) -> None:
         """Write a batch to a folder that readers do not see."""
-        table = self._columns.weighted(batch.changes)
+        table = self._columns.weighted_columns(batch.changes)
         folder = self._hidden_folder(batch.number)
         self._files.create_dir(folder, recursive=True)
         with self._files.open_output_stream(f"{folder}/{PART}") as stream:

@@ -131,7 +131,7 @@ class FileOutbox:
 
     def stage(self, batch: ChangeBatch) -> None:
         """Store a batch."""
-        table = self._columns.weighted(batch.changes)
+        table = self._columns.weighted_columns(batch.changes)
         name = f"{batch.number:012}.parquet"
         self._write(name, table)
         self._publish(
@@ -187,7 +187,7 @@ class FileOutbox:
         at = found.note.position
         return ChangeBatch(at.batch, changes, found.note.plan, at.version)
 
-    def delivered(self) -> None:
+    def mark_delivered(self) -> None:
         """Mark the batch as delivered."""
         assert self._found is not None
         self._write_manifest(replace(self._found, delivered=True))
@@ -223,7 +223,7 @@ class FileOutbox:
     def _write_sum(self, name: str, files: Files) -> tuple[str, int]:
         """Write the sum of some files to a file."""
         summed = self._sum(files)
-        self._write(f"{name}.parquet", self._columns.weighted(summed))
+        self._write(f"{name}.parquet", self._columns.weighted_columns(summed))
         return f"{name}.parquet", len(summed)
 
     def _write_on_spark(self, changes: Any, of: Typed, name: str) -> tuple[str, int]:
@@ -421,4 +421,4 @@ class FramesTarget:
             self._session.restart()
             number, uris = found
             self._function(with_literal_paths(self._session.spark.read).parquet(*uris), number)
-            self._outbox.delivered()
+            self._outbox.mark_delivered()

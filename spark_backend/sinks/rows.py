@@ -122,7 +122,7 @@ class RowColumns:
         self._check(_arrow_columns(found))
         return found
 
-    def weighted(self, pairs: Sequence[Pair]) -> pa.Table:
+    def weighted_columns(self, pairs: Sequence[Pair]) -> pa.Table:
         """Return rows as columns, with their weights."""
         table = self.table([row for row, _ in pairs])
         return table.append_column(WEIGHT, pa.array([n for _, n in pairs], pa.int64()))

@@ -117,7 +117,7 @@ class Manifest:
             tables[name] = (*tables.get(name, ()), segment)
         return replace(self, number=number, tables=tables, tokens={**self.tokens, **tokens})
 
-    def without(self, gone: Collection[str]) -> Manifest:
+    def drop_tables(self, gone: Collection[str]) -> Manifest:
         """Return the manifest without some tables."""
         left = {name: found for name, found in self.tables.items() if name not in gone}
         return replace(self, tables=left)

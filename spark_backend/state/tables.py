@@ -284,14 +284,14 @@ class StateTables:
     ) -> None:
         """Publish a flush with the segments that were written for it."""
         before = self.manifest
-        self._count(before.with_flush(number, found, tokens or {}).without(gone))
+        self._count(before.with_flush(number, found, tokens or {}).drop_tables(gone))
         self._drop(before, gone)
 
     def drop(self, gone: Collection[str], tokens: Mapping[str, Any]) -> None:
         """Drop tables that are not needed, and record tokens."""
         before = self.manifest
         if before.number is not None:
-            self._count(before.with_flush(before.number, {}, tokens).without(gone))
+            self._count(before.with_flush(before.number, {}, tokens).drop_tables(gone))
             self._drop(before, gone)
 
     def _drop(self, before: Manifest, gone: Collection[str]) -> None:

@@ -195,7 +195,7 @@ class Firsts:
         self, flush: DirectFlush, key: Any, before: Bag, change: Bag
     ) -> tuple[list[HeldRow], bool]:
         """Return the first rows of a large group before and after, and whether it stays large."""
-        placed = self._first_rows.within(before, change)
+        placed = self._first_rows.rows_up_to_last(before, change)
         if self._first_rows.is_enough(placed):
             return placed, True
         there = self._rows_of(flush, self.spec, [key], MOST_HELD).get(key, NOTHING)
@@ -346,7 +346,7 @@ class First:
         rows, held = self.specs
         before = flush.all_rows(held, self.kept)
         first = self._direct
-        found = first.within(before, given)
+        found = first.rows_up_to_last(before, given)
         if not first.is_enough(found):
             found = first.of_all(before, add_bags([flush.all_rows(rows, self.kept), given]))
         flush.add(rows, self.kept, given)
@@ -440,7 +440,7 @@ class DirectFirst:
         self._whole = plan.OrderBy(node.input, node.keys, None, 0)
         self._key = reference_sort_key(self._whole)
 
-    def within(self, before: Bag, change: Bag) -> list[HeldRow]:
+    def rows_up_to_last(self, before: Bag, change: Bag) -> list[HeldRow]:
         """Return the held rows, and the changed rows up to the last of them."""
         after = add_bags([before, change])
         runs = self._runs({**before, **after})

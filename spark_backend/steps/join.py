@@ -188,7 +188,7 @@ class Join:
             found += self._left.having(flush, keys, ("r", "l"), hashes, "inner")
         if left is not None and right is not None:
             on = keys_equal("l", "r", self._right.side.optional)
-            one, other = flush.together(left.drop(HASH)), flush.beside(right.drop(HASH))
+            one, other = flush.together(left.drop(HASH)), flush.prepare_join(right.drop(HASH))
             found.append(one.join(other, on))
         out = [self._pairs(frame) for frame in found]
         return flush.handed_on(flush.together(union_frames(out))) if out else None

@@ -365,7 +365,7 @@ class Flush:
         """Put a frame into the single task of a narrow flush."""
         return frame.coalesce(1) if self.is_narrow else frame
 
-    def beside(self, frame: DataFrame) -> DataFrame:
+    def prepare_join(self, frame: DataFrame) -> DataFrame:
         """Prepare a frame of about as many rows as change for a join with a frame from `near`."""
         if not self.is_narrow:
             return self.small(frame)
@@ -583,7 +583,7 @@ def rows_with_keys(
     near = flush.near(spec, hashes)
     if near is not None:
         rows = read(near)
-        return [rows.join(flush.beside(keys.drop(key)), on(rows), how)]
+        return [rows.join(flush.prepare_join(keys.drop(key)), on(rows), how)]
     found, sent = [], flush.small(keys)
     for part in flush.parts(spec):
         rows = read(part)

@@ -116,7 +116,7 @@ class Feed:
         return self._batches.since(self.token, stop)
 
     @contextmanager
-    def prepared(self, batch: FrameBatch) -> Iterator[_PreparedBatch]:
+    def write_aside(self, batch: FrameBatch) -> Iterator[_PreparedBatch]:
         """Write a batch and its changes aside.
 
         Raises
@@ -160,7 +160,7 @@ class Feed:
         else:
             last = self._last_by_key(changes, frames.key)
             new = last.filter("weight > 0 and unfit is null")
-            rows = frames.replaced(
+            rows = frames.replace_rows(
                 new.select("row", F.lit(1).cast("long").alias("weight")), last.select("key")
             )
             left_out = self._unfit_by_key(changes, last, frames.key)
@@ -265,7 +265,7 @@ class Feed:
             keys = changes.filter("keyed").select(
                 F.struct(_key_as_text(key).alias("key")).alias("key")
             )
-            rows = frames.replaced(rows, keys)
+            rows = frames.replace_rows(rows, keys)
         path = aside.enter_context(frames.aside())
         rows.write.parquet(path)
         return path

@@ -212,7 +212,7 @@ class Frames:
         """Return the number of rows in the files of a folder of `aside`."""
         return self._changes.rows_in(path)
 
-    def replaced(self, new: DataFrame, keys: DataFrame) -> DataFrame:
+    def replace_rows(self, new: DataFrame, keys: DataFrame) -> DataFrame:
         """Return the change that inserts `new` and deletes all rows with the given keys.
 
         Parameters
@@ -380,7 +380,7 @@ class Frames:
         """
         keys = new.select(key_column(F.col("row"), self.own_key).alias("key"))
         self.check_keys(new)
-        return self._keep(number, self.replaced(new, keys), once)
+        return self._keep(number, self.replace_rows(new, keys), once)
 
     def _keep(self, number: int, rows: DataFrame, once: Once | None) -> int:
         """Write rows with weights as the change `number`, and return the number."""

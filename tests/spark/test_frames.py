@@ -137,7 +137,7 @@ def test_of_a_table_only_the_rows_of_the_keys_of_an_upsert_are_shuffled(
     sales.add_rows([Sale(4, "dora", 1.0)])
     rows = sales.since(0).frame
     keys = rows.select(F.struct(F.col("row.number").alias("number")).alias("key"))
-    found = sales.replaced(rows.filter("false"), keys)
+    found = sales.replace_rows(rows.filter("false"), keys)
     assert [(tuple(row), weight) for row, weight in found.collect()] == [((4, "dora", 1.0), -1)]
     plan = found._jdf.queryExecution().executedPlan().toString()
     assert plan.count("Exchange hashpartitioning") == 1 and "SortMergeJoin" not in plan

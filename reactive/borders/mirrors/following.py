@@ -106,7 +106,7 @@ class Follower:
         """Return the other open transactions that read a snapshot."""
         return [each for each in self.open if each.connection is not touched.connection]
 
-    def taken(self, connection: Connection) -> TouchedRows:
+    def take_touched(self, connection: Connection) -> TouchedRows:
         """Return the touched rows, and forget them here: the caller handles them."""
         found = self.touched(connection)
         taken = TouchedRows(connection)
@@ -194,7 +194,7 @@ class Follower:
         if not touched or not statements.may_end(text):
             return
         if statements.in_transaction(connection) is False:
-            ended = self.taken(connection)
+            ended = self.take_touched(connection)
             self._read_again(ended)
 
     def _on_commit(self, connection: Connection) -> None:

@@ -153,7 +153,7 @@ class MirrorPublisher:
         parts = [(self, touched)]
         for part in self._engine.mirrors:
             if part.source is self.source and part is not self:
-                parts.append((part, part.follower.taken(touched.connection)))
+                parts.append((part, part.follower.take_touched(touched.connection)))
         return parts
 
     def fill(self, touched: TouchedRows) -> None:
@@ -177,7 +177,7 @@ class MirrorPublisher:
 
         See `fill`.
         """
-        touched = self.follower.taken(connection)
+        touched = self.follower.take_touched(connection)
         if touched or self.behind is not None:
             self.fill(touched)
             self.follower.touched(connection).gathered = self.changed

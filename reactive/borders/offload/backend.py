@@ -109,7 +109,7 @@ class Offload(Protocol):
         """Return the outbox that keeps batches for later processes; None if nothing is kept."""
         ...
 
-    def framed(
+    def frame_target(
         self, function: Callable[[Any, int], object], name: str | None, row_type: Any
     ) -> SinkTarget:
         """Return the target that calls a function with frames of changes, and numbers."""

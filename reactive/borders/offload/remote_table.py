@@ -375,7 +375,7 @@ class StreamTable(RemoteTable[T]):
         engine = self._engine
         if engine.tables.get(self.plan.number) is not self:
             raise SourceError(f"table {self.name!r} of the stream was dropped")
-        with self.stream.prepared(batch) as prepared:
+        with self.stream.write_aside(batch) as prepared:
             if not prepared.is_change:
                 return 0
             with engine.inside(to_write=True):

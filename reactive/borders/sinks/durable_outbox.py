@@ -168,7 +168,7 @@ class DurableOutbox:
         changes = [(self._row(key[1:]), held[key]) for key in sorted(self._staged)]
         return ChangeBatch(at.batch, changes, "", at.version)
 
-    def delivered(self) -> None:
+    def mark_delivered(self) -> None:
         """Record that the batch is delivered."""
         self._write({DELIVERED: self._load()[BATCH]}, is_safe=False)
 
@@ -352,7 +352,7 @@ class CalledTarget:
         batch = self._outbox.staged()
         if batch is not None:
             self._tell(batch)
-            self._outbox.delivered()
+            self._outbox.mark_delivered()
 
     def _tell(self, batch: ChangeBatch) -> None:
         self._function(batch.number, list(batch.changes))
@@ -454,7 +454,7 @@ class MemoryOutbox:
         """Return the batch stored last; None if it is delivered, or there is none."""
         return self._staged
 
-    def delivered(self) -> None:
+    def mark_delivered(self) -> None:
         """Forget the delivered batch."""
         self._staged = None
 
@@ -565,7 +565,7 @@ class Outbox(Protocol):
         """Return the stored batch, unless it is known to be delivered."""
         ...
 
-    def delivered(self) -> None:
+    def mark_delivered(self) -> None:
         """Record that the batch is delivered."""
         ...
 

@@ -89,7 +89,7 @@ class GatheredChanges:
     def written(self) -> None:
         """Do nothing: changes that were taken are not held."""
 
-    def reached(self, version: int) -> int:
+    def reached_version(self, version: int) -> int:
         """Return the last commit with gathered changes.
 
         Deltas of later ones may be on their way.

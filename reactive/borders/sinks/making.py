@@ -138,7 +138,9 @@ def changes_to(
                 "durable= and migrate= are not read by a function of frames, whose batches are "
                 "files\n  leave them out: SparkOffload(checkpoint=...) keeps what it was told"
             )
-        target = _offload(engine, "a DataFrame is of Spark").framed(function, called, row_type)
+        target = _offload(engine, "a DataFrame is of Spark").frame_target(
+            function, called, row_type
+        )
     else:
         target = CalledTarget(function, _outbox(view, called, row_type, keeping))
     return _sink(view, text, target, interval, trigger == EACH)

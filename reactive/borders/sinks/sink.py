@@ -328,7 +328,7 @@ class Sink(Uncopyable, Closeable):
         self._target.deliver()
         changes = self._gathered.take()
         if changes or getattr(self._target, "is_owed", False):
-            reached = self._gathered.reached(version)
+            reached = self._gathered.reached_version(version)
             number = 0 if self._position is None else self._position.batch + 1
             return self._is_there(ChangeBatch(number, changes or (), self._plan, reached))
         return not self._gathered.has_moved
@@ -467,7 +467,7 @@ class ChangeFeed(Protocol):
         """Return the waiting changes; empty or None if there are none."""
         ...
 
-    def reached(self, version: int) -> int:
+    def reached_version(self, version: int) -> int:
         """Return the commit that it includes, after a flush of commit `version`."""
         ...
 
@@ -539,7 +539,7 @@ class FollowedChanges:
             return later if self._first is None else self._first
         return self._first.with_rows(later)
 
-    def reached(self, version: int) -> int:
+    def reached_version(self, version: int) -> int:
         """Return the version of the flush."""
         return version
 

@@ -93,7 +93,7 @@ class Expressions:
             return functors.unsigned(value, self._bits or functors.UNSIGNED_BITS)
         return value if self._bits is None else functors.signed(value, self._bits)
 
-    def wrapped(self, value: Expr, kind: Kind) -> Expr:
+    def wrap_sum(self, value: Expr, kind: Kind) -> Expr:
         """Return a sum in the range of its kind."""
         if kind.family == "unsigned":
             return make_call(
@@ -120,7 +120,7 @@ class Expressions:
         )
 
     def _cast(self, value: Expr, old: Kind, new: Kind) -> Expr:
-        return value if old == new else self.wrapped(value, new)
+        return value if old == new else self.wrap_sum(value, new)
 
 
 def each(expressions: Expressions, functor: Functor, values: Values) -> Expr:

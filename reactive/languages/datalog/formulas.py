@@ -108,7 +108,7 @@ class Terms:
             cursor.need(")")
             return found
         if cursor.sees("["):
-            return RecordTerm(tuple(cursor.within("[", self.term, "]")), cursor.since(token.at))
+            return RecordTerm(tuple(cursor.read_list("[", self.term, "]")), cursor.since(token.at))
         if cursor.take("$"):
             return self._branch(token.at)
         if cursor.sees("@"):
@@ -143,7 +143,7 @@ class Terms:
             return self._cast(token.at)
         if name not in SIGNATURES:
             raise wrong(token.at, f"there is no functor {name!r}", suggest_name(name, WORDS))
-        arguments = tuple(cursor.within("(", self.term, ")"))
+        arguments = tuple(cursor.read_list("(", self.term, ")"))
         return Functor(name, arguments, cursor.since(token.at))
 
     def _cast(self, start: Span) -> Term:
@@ -160,7 +160,7 @@ class Terms:
         """Read the rest of a branch of a data type: its name, and items if it has any."""
         name = self._cursor.name("the name of a branch")
         has_items = self._cursor.sees("(")
-        items = self._cursor.within("(", self.term, ")") if has_items else []
+        items = self._cursor.read_list("(", self.term, ")") if has_items else []
         return Branch(name, tuple(items), self._cursor.since(start))
 
     def _aggregate(self, name: str, start: Span) -> Term | None:
@@ -183,7 +183,7 @@ class Terms:
 
     def _several_arguments(self) -> tuple[Term, ...] | None:
         """Read arguments in brackets; None if there is only one, as around a term."""
-        found = self._cursor.within("(", self.term, ")")
+        found = self._cursor.read_list("(", self.term, ")")
         return tuple(found) if len(found) > 1 else None
 
     def _target(self) -> Term | None:
@@ -302,7 +302,7 @@ class Formulas:
     def _test(self) -> Literal:
         """Read a test of two arguments, such as `match(a, b)`; refuses another number."""
         name = self._cursor.read()
-        arguments = self._cursor.within("(", self._terms.term, ")")
+        arguments = self._cursor.read_list("(", self._terms.term, ")")
         at = self._cursor.since(name.at)
         if len(arguments) != 2:
             raise wrong(at, f"{name.text} takes 2 arguments, not {len(arguments)}")
@@ -325,7 +325,7 @@ class Formulas:
         name_at: Span = self._cursor.since(start)
         if not self._cursor.sees("("):
             raise wrong(self._cursor.token.at, f"'(' is missing after the relation {name!r}")
-        arguments = tuple(self._cursor.within("(", self._terms.term, ")"))
+        arguments = tuple(self._cursor.read_list("(", self._terms.term, ")"))
         return Atom(name, arguments, self._cursor.since(start), name_at)
 
 

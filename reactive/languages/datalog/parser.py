@@ -109,7 +109,7 @@ class _Parser:
     def _declarations(self, start: Span) -> list[Statement]:
         """Read the relations of one `.decl`, and the directives that its qualifiers stand for."""
         names = self._cursor.several(lambda: self._cursor.name("the name of a relation"))
-        columns = tuple(self._cursor.within("(", self._column, ")"))
+        columns = tuple(self._cursor.read_list("(", self._column, ")"))
         self._no_double(columns)
         qualifiers = set[str]()
         while self._sees_qualifier():
@@ -161,7 +161,7 @@ class _Parser:
         if not cursor.take("="):
             return TypeDefinition(name, ("symbol",), None, (), cursor.since(start))
         if cursor.sees("["):
-            columns = tuple(cursor.within("[", self._column, "]"))
+            columns = tuple(cursor.read_list("[", self._column, "]"))
             self._no_double(columns)
             return TypeDefinition(name, (), columns, (), cursor.since(start))
         if cursor.follows("{"):
@@ -173,7 +173,7 @@ class _Parser:
     def _branch(self) -> tuple[str, tuple[DeclaredColumn, ...]]:
         """Read a branch of a data type: its name and its columns."""
         name = self._cursor.name("the name of a branch")
-        columns = tuple(self._cursor.within("{", self._column, "}"))
+        columns = tuple(self._cursor.read_list("{", self._column, "}"))
         self._no_double(columns)
         return name, columns
 
@@ -183,7 +183,7 @@ class _Parser:
         """Read the relations of a directive, one result for each; its options are skipped."""
         names = self._cursor.several(self._formulas.relation)
         if self._cursor.sees("("):
-            self._cursor.within("(", self._option, ")")
+            self._cursor.read_list("(", self._option, ")")
         at = self._cursor.since(start)
         return [Directive(word, name, at) for name in names]
 
@@ -210,7 +210,7 @@ class _Parser:
     def _version(self) -> None:
         self._cursor.read()
         self._cursor.need(":")
-        self._cursor.within("(", lambda: self._cursor.read(), ")")
+        self._cursor.read_list("(", lambda: self._cursor.read(), ")")
 
     # Components.
 

@@ -197,7 +197,7 @@ class Cursor:
             found.append(one())
         return found
 
-    def within(self, opening: str, one: Callable[[], T], closing: str) -> list[T]:
+    def read_list(self, opening: str, one: Callable[[], T], closing: str) -> list[T]:
         """Read a list in brackets, which may be empty; raises if the bracket stays open."""
         start = self.need(opening)
         if self.take(closing):

@@ -274,7 +274,7 @@ class _Totals:
         """Bind the result variable to the value of the aggregate; a sum is wrapped to its bits."""
         expressions, result = self._around.expressions, self._total.result
         if self._total.name == "sum":
-            value = expressions.wrapped(value, expressions.kinds.of(result))
+            value = expressions.wrap_sum(value, expressions.kinds.of(result))
         self._around.define(result, value)
 
     def _zero(self) -> Expr:

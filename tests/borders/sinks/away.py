@@ -160,11 +160,11 @@ class Rows:
             for number, rows in enumerate((net[:half], net[half:])):
                 if rows or not number:
                     path = f"{folder}/part-{number:05}.parquet"
-                    self._write(path, self._columns().weighted(rows), number)
+                    self._write(path, self._columns().weighted_columns(rows), number)
         else:
             for bucket, pairs in self._placed(net, buckets).items():
                 self._write(
-                    f"{folder}/{BUCKET}={bucket}/p.parquet", self._columns().weighted(pairs)
+                    f"{folder}/{BUCKET}={bucket}/p.parquet", self._columns().weighted_columns(pairs)
                 )
 
     def write_rows(self, of: Typed, folder: str, buckets: HashedRows, whose: str) -> None:

@@ -193,7 +193,7 @@ def test_the_plan_of_a_template_is_the_plan_of_the_query(name: str) -> None:
         held.append(view)
         segment = relation.plan.known["segment"]
         assert segment.run == optimized.plan and written(segment.run) == written(optimized.plan)
-        assert segment.optimized.fired == optimized.fired
+        assert segment.optimized_plan.fired == optimized.fired
         if segment.physical is not None:  # a table is there already
             assert segment.physical == physical
             assert written(segment.physical) == written(physical)

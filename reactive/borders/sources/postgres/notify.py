@@ -102,11 +102,11 @@ class Reconnecting:
         """Record that the server has accepted the connection; requests may still be refused."""
         self.trouble = None
 
-    def connected(self) -> None:
+    def note_connection(self) -> None:
         """Record that the connection works."""
         self._is_connected, self._lost, self.trouble = True, None, None
 
-    def checked(self, feed: TableFeed) -> TableFeed:
+    def check_feed(self, feed: TableFeed) -> TableFeed:
         """Return a feed, none of whose columns may be NULL over a field that may not be None.
 
         A source that had to wait for its server only logs a warning, and stops at the first row
@@ -301,7 +301,7 @@ class NotifySource:
             connection.rows(f"LISTEN {quote_name(self._channel)}")
             yield _full_batch(connection, feed)
             self._reconnecting.state = "listening"
-            self._reconnecting.connected()
+            self._reconnecting.note_connection()
             while True:
                 keys = connection.told()
                 if keys:
@@ -312,7 +312,7 @@ class NotifySource:
         """Return the feed of the table. Raises `SourceError` if it cannot be followed."""
         schema = self._schema(connection)
         (row_type,) = self._into
-        return self._reconnecting.checked(TableFeed(schema, row_type, self._into[row_type]))
+        return self._reconnecting.check_feed(TableFeed(schema, row_type, self._into[row_type]))
 
     def _schema(self, connection: Connection) -> PostgresSchema:
         """Return the schema of the table. Raises `SourceError` if it has no primary key."""
@@ -337,7 +337,7 @@ def _full_batch(connection: Connection, feed: TableFeed) -> Batch[Any]:
     connection.rows("COMMIT")
     rows, refused = split_refused(new)
     kind = feed.row_type
-    return Batch(rows, deletes=held.gone(), refused={kind: refused}, anew=[kind])
+    return Batch(rows, deletes=held.unseen_keys(), refused={kind: refused}, anew=[kind])
 
 
 def _notified_batch(connection: Connection, feed: TableFeed, told: list[str]) -> Batch[Any]:
@@ -439,7 +439,7 @@ def snapshot_batches(
             elif new or unfit:
                 yield Batch({feed.row_type: new}, refused={feed.row_type: unfit}, anew=anew)
                 anew = []
-        (deletes if feed.is_keyed else removes)[feed.row_type] = held.gone()
+        (deletes if feed.is_keyed else removes)[feed.row_type] = held.unseen_keys()
     connection.rows("COMMIT")
     yield Batch(
         come,
@@ -471,7 +471,7 @@ class UnseenRows:
             return [row for row in rows if not self._takes(row)]
         return rows
 
-    def gone(self) -> list[Any]:
+    def unseen_keys(self) -> list[Any]:
         """Return the keys of unseen rows; without a key, the rows."""
         return list(self._by_key) if self._feed.is_keyed else list(self._counts.elements())
 

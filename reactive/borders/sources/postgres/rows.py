@@ -459,11 +459,11 @@ def _row_classes(schemas: Sequence[PostgresSchema]) -> list[RowClass]:
 
 def _class_body(kind: RowClass, types: _TypeNames) -> str:
     """Return the text of a class of rows, and note the imports of its annotations in `types`."""
-    lines = [f"class {kind.name}({types.named(NamedTuple)}):", f"    {_docstring(kind)}", ""]
+    lines = [f"class {kind.name}({types.name_type(NamedTuple)}):", f"    {_docstring(kind)}", ""]
     for name, hint in kind.fields:
         is_refused = name in OF_TUPLE and hint is not Any
         comment = "  # type: ignore[assignment]" if is_refused else ""
-        lines.append(f"    {name}: {types.named(hint)}{comment}")
+        lines.append(f"    {name}: {types.name_type(hint)}{comment}")
     return "\n".join(lines)
 
 
@@ -490,15 +490,15 @@ class _TypeNames:
         self._taken = taken
         self._imports: dict[str, dict[str, str]] = {}
 
-    def named(self, hint: Any) -> str:
+    def name_type(self, hint: Any) -> str:
         """Return the text of an annotation."""
         origin, inside = get_origin(hint), get_args(hint)
         if origin in (UnionType, Union):
-            return " | ".join("None" if i is type(None) else self.named(i) for i in inside)
+            return " | ".join("None" if i is type(None) else self.name_type(i) for i in inside)
         if isinstance(hint, GenericAlias):
-            return f"{self.named(origin)}[{', '.join(map(self._argument, inside))}]"
+            return f"{self.name_type(origin)}[{', '.join(map(self._argument, inside))}]"
         if origin is Annotated:
-            return f"{self.named(Annotated)}[{', '.join(map(self.named, inside))}]"
+            return f"{self.name_type(Annotated)}[{', '.join(map(self.name_type, inside))}]"
         if hint is UTC:
             return self._import_name("datetime", "UTC")
         return self._import_name(hint.__module__, getattr(hint, "__name__", repr(hint)))
@@ -511,7 +511,7 @@ class _TypeNames:
         ]
 
     def _argument(self, hint: Any) -> str:
-        return "..." if hint is ... else self.named(hint)
+        return "..." if hint is ... else self.name_type(hint)
 
     def _import_name(self, module: str, name: str) -> str:
         """Return the name of a type, and note its import; a taken name gets an underscore."""

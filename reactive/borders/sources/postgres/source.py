@@ -292,7 +292,7 @@ class PostgresSource:
             feeds = self._feeds(control)
             yield from self._begin(position, control, replication, feeds)
             self._reconnecting.state = "streaming"
-            self._reconnecting.connected()
+            self._reconnecting.note_connection()
             self._progress.starts_at(position.lsn)
             stream = SlotStream(
                 control,
@@ -318,7 +318,7 @@ class PostgresSource:
             row_type = kind or next(iter(self._into))
             schema = read_schema(control, name, types)
             feed = TableFeed(schema, row_type, self._into[row_type])
-            found.append(self._reconnecting.checked(feed))
+            found.append(self._reconnecting.check_feed(feed))
         return found
 
     def _begin(
