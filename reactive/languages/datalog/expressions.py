@@ -158,7 +158,7 @@ def lift_body(body: Expr, names: Sequence[str]) -> Lifted:
 def constant_value(expr: Expr) -> Any:
     """Return the value of an expression that reads nothing.
 
-    >>> value_of(call(max, (constant(1), constant(2))))
+    >>> constant_value(make_call(max, (constant(1), constant(2))))
     2
     """
     match expr:
