@@ -8,6 +8,7 @@ from asv_benchmarks.cliffs import (
     orders,
     pairs,
     recursive,
+    spellings,
     starting,
     statements,
     values,
@@ -25,6 +26,7 @@ FAMILIES: dict[str, tuple[Cliff, ...]] = {
     "floats": floats.CLIFFS,
     "recursive": recursive.CLIFFS,
     "starting": starting.CLIFFS,
+    "spellings": spellings.CLIFFS,
 }
 CLIFFS: tuple[Cliff, ...] = tuple(cliff for family in FAMILIES.values() for cliff in family)
 WATCHED = (
