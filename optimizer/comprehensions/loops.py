@@ -51,7 +51,11 @@ Made: TypeAlias = tuple[str, list[ast.comprehension], ast.expr | None, ast.expr]
 
 
 def as_expressions(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
-    """Replace loops by comprehensions where possible."""
+    """Replace each loop that only fills a collection by the assignment of a comprehension.
+
+    The statement that made the collection empty becomes `pass`. Other statements are unchanged, and
+    so is a loop if a statement between the two mentions its collection.
+    """
     made: list[ast.stmt] = []
     begun: dict[str, tuple[str, int]] = {}
     for statement in body:
@@ -80,8 +84,11 @@ def _count_name(statement: ast.stmt, name: str) -> int:
 
 
 def _match_empty_collection(statement: ast.stmt) -> tuple[str, str] | None:
-    """Return the name that a statement sets to an empty collection, and its kind; None for other
-    statements."""
+    """Return the name that a statement sets to an empty collection, and the kind of the collection.
+
+    The kind is "list" or "set"; or "of list", "of set" or "of int" for a `defaultdict`. Return None
+    for other statements.
+    """
     match statement:
         case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, value):
             pass
@@ -136,8 +143,10 @@ def _into(into: ast.expr, generators: list[ast.comprehension], value: ast.expr) 
 
 
 def _expression(kind: str, made: Made, loop: ast.For) -> ast.expr | None:
-    """Return the comprehension of a loop, of the kind of the collection; None if only one of them
-    has keys."""
+    """Return the expression that computes the collection of a loop, by a comprehension.
+
+    Return None if the loop gives keys to a list or a set, or none to a `defaultdict`.
+    """
     _, generators, key, value = made
     if (key is not None) != kind.startswith("of"):
         return None
@@ -154,7 +163,10 @@ def _expression(kind: str, made: Made, loop: ast.For) -> ast.expr | None:
 
 
 def after(name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt], reading: Any) -> Expr:
-    """Return the expression after an assignment, preceded by the value if it may raise."""
+    """Return `then`, the expression after an assignment, preceded by the assigned value if needed.
+
+    The value is needed if computing it may raise, and the `rest` does not always read it.
+    """
     if _is_read(name, rest) or _is_quiet_value(value, reading):
         return then
     need = _count_as_computation(value, reading) if isinstance(value, Rows) else value
@@ -189,7 +201,7 @@ def after(name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt], reading:
 
 
 def _of_each(need: Expr, then: Rows, reading: Any) -> Rows:
-    """Return rows; for each of them, `need` is computed."""
+    """Return the rows `then`; for each of them, `need` is computed before."""
     arguments = tuple(reading.scope.adopt(e, then.scope) for e in then.arguments)
     needed = need if reads_no_row(need) else Outer(len(arguments))
     given = arguments if reads_no_row(need) else (*arguments, need)

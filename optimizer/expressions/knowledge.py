@@ -174,7 +174,7 @@ def shape_of(expr: Expr, shapes: Shapes) -> Shape:
 
 
 def is_value(expr: Expr, shapes: Shapes) -> bool:
-    """Return True if evaluating it twice is as good as once: it makes no iterator and no
+    """Return True if evaluating an expression twice is as good as once: it makes no iterator and no
     container."""
     match expr:
         case Parameter() | Local() | Constant():

@@ -100,7 +100,10 @@ def factorization_of(node: plan.Aggregate) -> Factorization | None:
 
 
 def _find_factorization(node: plan.Aggregate) -> Factorization | None:
-    """Return the factorization of an aggregate over a join; None if no sum can be split."""
+    """Return the factorization of an aggregate over a join.
+
+    Return None if no side can be stored as sums, or if weights may be negative.
+    """
     if may_be_negative(node):
         return None
     over = _over_join(node)
@@ -128,8 +131,12 @@ def _has_sums(factors: Factorization) -> bool:
 def _over_join(
     node: plan.Aggregate,
 ) -> tuple[INNER, tuple[Expr, ...], tuple[Expr | None, ...]] | None:
-    """Return the join below, and the key and the values in terms of its pairs; None if they have no
-    sums."""
+    """Return the join below an aggregate, and the key and the values as expressions over its pairs.
+
+    The key is a tuple of one expression, or none; the value of a `Count` is None. Return None in
+    place of all three if there is no join, a callable is not lifted, or an aggregate cannot be
+    computed from sums, counts and distinct values.
+    """
     called = [] if node.key is None else [node.key]
     for folded in node.aggregates:
         if folded.name not in KNOWN or folded.functions:
@@ -151,7 +158,10 @@ def _over_join(
 
 
 def _summand(folded: plan.Folded, of: Shapes) -> Expr | None:
-    """Return the summed expression of an aggregate, 0 for a skipped None; None if not linear."""
+    """Return the expression that an aggregate reads; where a sum skips None, it is 0 instead.
+
+    Return None if 0 would change the result (`Avg`), or the expression must be evaluated once.
+    """
     assert isinstance(folded.value, Lifted)
     body = folded.value.body
     if not folded.skip_none or folded.name in OVER_VALUES:
@@ -166,8 +176,11 @@ def _summand(folded: plan.Folded, of: Shapes) -> Expr | None:
 def _join_through_select(
     node: plan.Node, bodies: Sequence[Expr]
 ) -> tuple[INNER, Sequence[Expr]] | None:
-    """Return the join that a node is, or selects from, and expressions in terms of its pairs; else
-    None."""
+    """Return the join that a node is, or projects, and `bodies` as expressions over its pairs.
+
+    Return None for other nodes, and if the projection makes iterators or containers, or may raise
+    where the bodies do not.
+    """
     match node:
         case plan.Join() | plan.Product():
             return node, bodies
@@ -291,8 +304,8 @@ class _Pairs:
         self._as_right = (*map(Parameter, range(count)), Parameter(0))
 
     def parts(self, exprs: Sequence[Expr]) -> tuple[list[Expr], list[Expr]]:
-        """Return the largest parts of expressions that read one side only, of the left and the
-        right."""
+        """Return the largest parts of expressions that read the left side alone, and the largest
+        that read the right alone."""
         found: tuple[dict[Expr, None], dict[Expr, None]] = ({}, {})
         waiting = list(exprs)[::-1]
         while waiting:
@@ -352,7 +365,7 @@ def _factors_of(expr: Expr) -> list[Expr]:
 
 
 def _replace_by_names(expr: Expr, names: dict[Expr, Expr]) -> Expr:
-    """Replace the parts of an expression that have a name by it, outer parts first."""
+    """Replace each part of an expression that is in `names` by its name, outer parts first."""
     if expr in names:
         return names[expr]
     inner = parts(expr)

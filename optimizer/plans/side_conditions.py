@@ -368,7 +368,10 @@ class Ranges:
 
 @record
 class Comparison:
-    """A value of one side that is less than a value of the other, or equal if `closed`."""
+    """A value of one side that is less than a value of the other, or equal if `closed`.
+
+    `left_is_low`: True if the value of the left side is the lesser one.
+    """
 
     left: Expr
     right: Expr
@@ -418,7 +421,10 @@ def _comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...
 
 
 def comparison_of(test: Expr, count: int) -> Comparison | None:
-    """Return a test as a comparison of the sides; the left one has `count` bindings. Else None."""
+    """Return a test by `<`, `<=`, `>` or `>=` as a comparison between the sides of a join.
+
+    Return None for any other test, also an equation. `count` is the number of bindings of the left.
+    """
     if isinstance(test, Attempt) and test.otherwise == FALSE:
         test = test.of
     if not isinstance(test, Operation) or test.operator not in ("<", "<=", ">", ">="):

@@ -41,8 +41,10 @@ KEY = Item(Parameter(0), constant(0))
 
 
 def drop_left_join(node: plan.Node) -> plan.Node:
-    """Replace a left join by its left side, if each row has one partner at most, which is not
-    read."""
+    """Replace a left join below a projection or an aggregate by its left side.
+
+    Return the node itself unless each row has at most one partner, and no partner is read.
+    """
     if not isinstance(node, plan.Select | plan.Extend | plan.Aggregate | plan.SelectMany):
         return node
     every: list[plan.Node] = [node]

@@ -50,7 +50,7 @@ def make_semi_join(node: plan.Node) -> plan.Node:
 
 
 def _only_presence(node: plan.Node, depth: int = 0) -> plan.Node:
-    """Return the same rows, with other weights."""
+    """Return a node with the same rows, whose weights may differ; itself if nothing changes."""
     if depth > DEEPEST:
         return node
     match node:
@@ -72,7 +72,7 @@ def _only_presence(node: plan.Node, depth: int = 0) -> plan.Node:
 
 
 def _with_present_inputs(node: plan.Node, depth: int) -> plan.Node:
-    """Return a node whose rows are there if some of each input are."""
+    """Return a node over inputs that keep their rows, but perhaps not the weights."""
     return with_inputs(node, [_only_presence(source, depth + 1) for source in node.inputs()])
 
 
@@ -103,9 +103,11 @@ def _of_joins(node: plan.Select | plan.Extend) -> plan.Node | None:
 
 
 def _semi_join_of_pairs(node: plan.Select | plan.Extend) -> plan.Node | None:
-    """Return a projection of a join that may raise, or has written keys, without its right side.
+    """Return a projection of a join as the same projection of a semi-join.
 
-    Return None if the projection reads the right side, or is not of a join.
+    In contrast to `_of_joins`, the predicate of the join may raise, and its keys may be written.
+    Return None for an `Extend`; if the projection is not of a join, is not lifted, or reads the
+    right side; and if that side reads a recursion around the join.
     """
     match node:
         case plan.Select(plan.Join(left, right, match), Lifted() as f) if not free(right):

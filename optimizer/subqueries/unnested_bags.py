@@ -261,8 +261,10 @@ def _again(bag: Expr, is_arranged: bool) -> Expr:
 
 
 def _further(node: plan.Node, bag: Expr) -> RowSubstitution | None:
-    """Return the node over an input that has the bag already; None if the bag is of another
-    node."""
+    """Return the node over the flattened rows of the input that has the bag.
+
+    Return None if no single input has it, or if a callable of the node may raise.
+    """
     of, count = node.inputs(), bindings(node.inputs()[0])
     if not reads(bag) or not _is_quiet_node(node):
         return None
@@ -286,7 +288,11 @@ def _is_quiet_node(node: plan.Node) -> bool:
 def _flatten_computed(
     node: plan.Extend | plan.Select, bag: Expr, is_arranged: bool
 ) -> RowSubstitution | None:
-    """Rewrite computed columns to the rows that replace the input; None if a column may raise."""
+    """Flatten a bag in the input of computed columns, and rewrite the columns to the new rows.
+
+    `is_arranged`: True if a call sorts the bag. Return None if a column may raise, or if the source
+    of the bag was not found.
+    """
     made, of = outputs(node), shapes(node.input)
     if not all(is_value(expr, of) and total(_without_bags(expr), of) for expr in made):
         return None

@@ -548,7 +548,10 @@ def alike(value: Any, form: Form) -> Any:
 
 
 def _compare_bags(mine: list[Any], theirs: list[Any]) -> str | None:
-    """Return how my rows differ from theirs, compared as bags; None if they do not."""
+    """Return how the rows of a view differ from those of its function; None if they do not.
+
+    They are compared as bags.
+    """
     form = form_of(mine)
     expected = [canonical(alike(row, form)) for row in theirs]
     if same_as_bags([(row, 1) for row in mine], expected):

@@ -28,7 +28,7 @@ from reactive.engine.collections.exact import ExactSum
 from reactive.engine.collections.zset import canonical
 
 Amount = tuple[int, int, int, int, int]
-"""Number, floats, decimal, decimals, places."""
+"""Number, floats, decimal, decimals, places, as in the table above; each sum in one integer."""
 NOTHING: Amount = (0, 0, 0, 0, 0)
 POINT = 96
 PLACES = 12
@@ -46,7 +46,10 @@ _DIGITS = Context(prec=10_000)
 
 
 def amount(value: Any, weight: int = 1) -> Amount | None:
-    """Return a value, `weight` times, as an amount; None if it does not fit.
+    """Return `weight` copies of a value as an amount; None for a value that no amount can hold.
+
+    Amounts hold ints and floats between -2**63 and 2**63, floats only if they are multiples of
+    2**-96; and Decimals, see `_decimal_amount`.
 
     >>> amount(1), amount(0.5, -2)
     ((79228162514264337593543950336, 0, 0, 0, 0), (-79228162514264337593543950336, -2, 0, 0, 0))
@@ -62,7 +65,10 @@ def amount(value: Any, weight: int = 1) -> Amount | None:
 
 
 def _decimal_amount(value: Decimal, weight: int) -> Amount | None:
-    """Return a Decimal, `weight` times, as an amount; None if it does not fit."""
+    """Return `weight` copies of a Decimal as an amount.
+
+    Return None if it is not finite, too large, or has more than `PLACES` decimal places.
+    """
     if not value.is_finite() or not value.adjusted() < 20:
         return None
     places = value.as_tuple().exponent
@@ -118,8 +124,10 @@ def from_columns(sums: Sequence[int]) -> Amount:
 
 
 def amount_total(of: Amount, odd: Sequence[tuple[Any, int]] = ()) -> Any:
-    """Return the sum of an amount and of odd values with their weights, as `ExactSum` computes
-    it."""
+    """Return the sum that an amount and `odd` values have, as `ExactSum` computes it.
+
+    `odd` are pairs of a value that no amount can hold, and its weight.
+    """
     number, floats, decimal, decimals, _ = of
     if odd or decimal or decimals:
         return canonical(_exact_sum(of, odd).value())

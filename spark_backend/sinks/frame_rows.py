@@ -328,13 +328,16 @@ class KafkaTopic:
     def messages(self, frame: DataFrame, number: int) -> DataFrame:
         """Return the messages of a batch: a DataFrame of `key`, `value` and `headers`.
 
+        With a key there is one message per key, else one per row; deletions are first.
+
         Parameters
         ----------
-        frame: the rows' columns, and `weight`.
+        frame: the changes: the rows' columns, and `weight`.
+        number: the number of the batch.
 
         Raises
         ------
-        OffloadError: the key is none of the columns.
+        OffloadError: a field of the key is not among the columns.
         """
         names = [name for name in frame.columns if name != WEIGHT]
         missing = [name for name in self._key if name not in names]

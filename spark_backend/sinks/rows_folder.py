@@ -174,7 +174,10 @@ class RowsFolder:
         return rows.without_rows_in(uris, sum(file.rows for file in files))
 
     def stage_frame(self, batch: ChangeBatch) -> bool:
-        """Stage a batch as `stage` does, for changes on Spark, which writes them."""
+        """Stage a batch as `stage` does, for changes on Spark, which writes the files.
+
+        Return False if the batch changes no rows: then nothing is staged.
+        """
         of, changes, now = self._columns.typed(batch.changes.kept), batch.changes, self._now
         assert self._columns.schema is not None
         self._check_fields(self._columns.schema.names)

@@ -112,7 +112,7 @@ def known_plain(table: Any, row_type: Any) -> plain_rows.PlainTest | None:
 
 
 def _kinds(column: Any, kind: Kind) -> frozenset[type]:
-    """Return the classes of the values of a column; none if a value may not be plain."""
+    """Return the classes of the values of a column; the empty set if a value may not be plain."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -157,7 +157,9 @@ def _field_columns(table: Any, of: Kind) -> list[tuple[Any, Kind]] | None:
 
 
 def rename_to_fields(table: Any, of: Kind) -> Any:
-    """Rename the columns of a table to the fields that they match; unchanged for other kinds.
+    """Move the columns that match fields of a class to the front, under the names of the fields.
+
+    For a kind that is no class with fields, the table is unchanged.
 
     Raises
     ------
@@ -190,7 +192,10 @@ def _field_values(column: Any, kind: Kind) -> list[Any]:
 
 
 def _how_of(of: Kind) -> Made | None:
-    """Return the function that makes rows of a kind from columns; None if rows are made singly."""
+    """Return the function that makes rows of a kind from columns.
+
+    Return None if rows must be made one at a time.
+    """
     match of:
         case Places():
             return _tuples
@@ -202,7 +207,10 @@ def _how_of(of: Kind) -> Made | None:
 
 @by_class
 def _how(of: Any) -> Made | None:
-    """Return the function that makes rows of a class from columns; None if rows are made singly."""
+    """Return the function that makes rows of a class from columns.
+
+    Return None if rows must be made one at a time.
+    """
     if issubclass(of, tuple):
         return partial(_named_tuples, of) if _is_plain_named_tuple(of) else None
     setters = _setters(of)
@@ -255,7 +263,7 @@ def _setters(kind: Any) -> list[Callable[[Any, Any], None]] | None:
 
 
 def _slot(kind: Any, name: str) -> Any:
-    """Return the slot descriptor of an attribute; None if it is none."""
+    """Return the slot descriptor of an attribute; None if the attribute is no slot."""
     found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
     return found if isinstance(found, MemberDescriptorType) else None
 
@@ -312,7 +320,7 @@ def frame_row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
 
 
 def _spec(of: Any, name: str, columns: list[Any]) -> Spec:
-    """Return the description of an Arrow type."""
+    """Return the description of an Arrow type; `name` is the basis of the names of records."""
     import pyarrow as pa
 
     if pa.types.is_struct(of):
@@ -330,7 +338,7 @@ def _spec(of: Any, name: str, columns: list[Any]) -> Spec:
 
 
 def _plain_class(of: Any) -> Any:
-    """Return the class of the values of an Arrow type."""
+    """Return the class of the values of an Arrow type; `object` if it is not a plain one."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -434,9 +442,12 @@ def adapt_frame(table: Any, kind: Any) -> Any:
 
 
 def _with_kind(table: Any, name: str, of: Any, row_type: Any) -> Any:
-    """Convert a column to the class of its field: whole floats to integers.
+    """Convert the column `name` of a table to the class of its field, which is declared as `of`.
 
-    Raises `TableError` if its values are of another class.
+    Whole floats become integers, and integers floats. The table is unchanged if the classes agree,
+    the column is all null, or the field is declared with other than plain classes.
+
+    Raises `TableError` if the values are of another class, or not whole.
     """
     import pyarrow as pa
 

@@ -135,7 +135,7 @@ def _track_class(kind: Any, options: Options) -> Any:
 
 
 def _check_changes(kind: Any) -> None:
-    """Refuse classes whose objects are immutable."""
+    """Raise `PlanError` for a class whose objects are immutable."""
     params = getattr(kind, "__dataclass_params__", None)
     struct = getattr(kind, "__struct_config__", None)
     is_frozen = (
@@ -162,7 +162,11 @@ def _is_to_be_made(kind: Any) -> bool:
 
 
 def _check_attribute_names(kind: Any, options: Options, names: list[str]) -> None:
-    """Refuse `only=` with `exclude=`, names the class lacks, and a class with nothing to track."""
+    """Raise `PlanError` if both `only=` and `exclude=` are given.
+
+    Also if they name an attribute that the class lacks, or leave none to track; an abstract class
+    may get its attributes later.
+    """
     if options.only is not None and options.exclude:
         raise PlanError(
             f"{kind.__name__} is tracked with only= and exclude=, of which one says it all\n"
@@ -269,7 +273,10 @@ def _touch_attributes(record: ObjectRecord) -> list[Pair]:
 
 
 def _store_value(given: tuple[ObjectRecord, str, Any, Store]) -> list[Pair]:
-    """Store a value; return its undo."""
+    """Store a value; return its undo in a delta, which is empty if the value is the old one.
+
+    If the value is refused, the old one is restored.
+    """
     record, name, value, base = given
     instance, shape = record.object, record.shape
     old = shape.read(instance, name)
@@ -295,7 +302,10 @@ def _is_strict(record: ObjectRecord) -> bool:
 
 
 def _check_declared(record: ObjectRecord, name: str, value: Any) -> None:
-    """Refuse None in an attribute that is not optional; if strict, also values of other classes."""
+    """Raise `TableError` for None in an attribute that is not optional.
+
+    If the database is strict, also for a value that is not of the declared class.
+    """
     kind, strict = record.shape.kind, _is_strict(record)
     why = row_check(kind, kind, strict=strict).refusal_of(name, value)
     if why is not None:

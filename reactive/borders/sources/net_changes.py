@@ -72,7 +72,11 @@ def net_changes(batch: TableBatches, ledger: Ledger, left_out: LeftOut | None) -
 
 
 class _Changes:
-    """The collector of the net changes of a batch."""
+    """The collector of the net changes of a batch.
+
+    In its methods, `number` is the number of a table among the targets of the source, and `owner`
+    the owner of an entry of the ledger, such as an origin or a key that is left out.
+    """
 
     def __init__(self, ledger: Ledger, left_out: LeftOut | None) -> None:
         self._net = NetBatch()
@@ -148,7 +152,10 @@ class _Changes:
         removed: Collection[Row],
         unfit: Collection[Refused] = (),
     ) -> None:
-        """Insert and delete rows by count."""
+        """Insert `rows` and delete `removed`, one copy of each, in a table without a key.
+
+        `unfit` are values that cannot be converted to rows; they are recorded as errors.
+        """
         rows = self._accepted_rows(number, rows, None)
         for each in unfit:
             self._add_error(("row", number, each.given), *self.refused([each]))
@@ -171,7 +178,10 @@ class _Changes:
     def by_origin(
         self, origin: Hashable, by_table: ByTable, refused: tuple[RowError, ...] = ()
     ) -> None:
-        """Replace all rows of an origin."""
+        """Replace all rows of an origin by the rows in `by_table`.
+
+        `refused` are the errors of its values that cannot be converted to rows.
+        """
         owner = part_owner(origin, 0)
         parts = self._ledger.parts(origin)
         before = _rows_of(parts)
@@ -191,7 +201,10 @@ class _Changes:
     def by_append(
         self, origin: Hashable, by_table: ByTable, refused: tuple[RowError, ...] = ()
     ) -> None:
-        """Add rows to an origin."""
+        """Add rows to an origin, as a further part of it.
+
+        If a row has a key that is in use, all rows of the origin are replaced instead.
+        """
         parts = self._ledger.parts(origin)
         if any(self._takes_places(number, rows) for number, rows in by_table.items()):
             known = tuple(error for part in parts for error in part.errors)
@@ -232,7 +245,11 @@ class _Changes:
     def _of_origin(
         self, owner: Owner, number: int, old: tuple[Row, ...], wanted: list[Row]
     ) -> tuple[Row, ...]:
-        """Return the current rows of an origin in a table; unchanged rows keep their objects."""
+        """Change the rows of an origin in one table from `old` to `wanted`.
+
+        Return the rows that it has then: without refused ones, and with old ones that must stay.
+        Unchanged rows keep their objects.
+        """
         wanted = self._accepted_rows(number, wanted, owner)
         if number != NOWHERE and self._targets.is_keyed(number):
             key_of = self._targets.key_of(number)
@@ -321,7 +338,7 @@ class _Changes:
     def _accepted_rows(self, number: int, rows: list[Row], owner: Owner | None) -> list[Row]:
         """Return the rows that their table accepts; leave out the others, as errors of `owner`.
 
-        Without rows to leave out, no row is checked; rows without a table raise.
+        If refused rows must raise (`left_out` is None), only rows without a table raise here.
         """
         if self._left_out is None:
             if number == NOWHERE:

@@ -454,7 +454,7 @@ class CycleTerms:
 
 
 def _multiply_lines(term: Iterable[Line], times: int) -> Iterator[Line]:
-    """Yield the lines of a term, multiplied by the number of places that have it."""
+    """Yield the lines of a term that `times` places have, with its counts multiplied by `times`."""
     for depth, text in term:
         if times > 1:
             text = text.replace("met += ", f"met += {times} * ").replace("-= 1", f"-= {times}")

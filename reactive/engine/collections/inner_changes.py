@@ -89,7 +89,10 @@ def _items_getter(field: Field) -> Callable[[Any], Any]:
 
 
 def _view_of(field: Field, name: str) -> Callable[[Any], Any]:
-    """Return the getter of a view of a mapping in a field; it returns None for an unknown class."""
+    """Return the function from a row to the keys, values or items (`name`) of a mapping in a field.
+
+    The function returns None if the mapping is no `Foldable`.
+    """
     read, key = field
     get = read(key)
 

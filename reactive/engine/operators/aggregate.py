@@ -252,7 +252,11 @@ class GroupAggregates:
         return [(row[0], weight) for row, weight in pairs] if self._bare else pairs
 
     def _evaluate(self, delta: Pairs) -> tuple[list[Any], list[Sequence[Any]]]:
-        """Return the key of each row, and for each accumulator its value of each row."""
+        """Return the key of each row, and for each accumulator a list of the values that it reads.
+
+        For an accumulator that reads none, or whose state another one holds, `delta` stands in
+        place of the values.
+        """
         columns: list[Sequence[Any]] = []
         for position, value in enumerate(self._values, 1):
             is_own = self._homes[position - 1] == position and value is not None
@@ -340,8 +344,10 @@ def _insertions_first(
 
 
 def shared_accumulators_of(accumulators: Sequence[tuple[Accumulator, Any]]) -> list[int]:
-    """Return the state place of each accumulator; those over distinct values of one callable share
-    a place."""
+    """Return the place of each accumulator's state in a group, counted from 1.
+
+    Accumulators over the distinct values of one callable share the place of the first.
+    """
     found: dict[Any, int] = {}
     return [
         found.setdefault((value, accumulator.skip_none), position)

@@ -323,7 +323,7 @@ def _by_key(key: Any, *, keeps_alone: bool) -> Prepare:
 
 
 def _pair_keys(node: plan.Node, left: Prepare, right: Prepare) -> Callable[[Row], list[Any]]:
-    """Return the keys of a row that a join emits, from both sides if present."""
+    """Return the function from a row that a join emits to its keys, of both sides if present."""
     if isinstance(node, plan.SemiJoin | plan.AntiJoin):
         return lambda row: _present_keys((left, row))
     assert isinstance(node, plan.Join | plan.OuterJoin)
@@ -338,7 +338,10 @@ def _pair_keys(node: plan.Node, left: Prepare, right: Prepare) -> Callable[[Row]
 
 
 def _present_keys(*sides: tuple[Prepare, Row]) -> list[Any]:
-    """Return the keys of the sides that have one; a value that is not a row of a side may raise."""
+    """Return the keys of the sides that have one.
+
+    A side is skipped if its key raises, as it may for a value that is not a row of that side.
+    """
     found = []
     for prepare, row in sides:
         with suppress(Exception):
@@ -380,7 +383,8 @@ def is_kept_loop(node: plan.Iterate) -> bool:
 def whole_fragment(top: plan.Node, holds: Holds) -> Fragment | None:
     """Return the fragment from a node down to its inputs.
 
-    Return None if a node in it cannot be offloaded, or if it is several relations defined together.
+    Return None if a node in it cannot be offloaded, if no node in it has state, or if `top` is
+    several relations defined together.
     """
     if has_components(top):
         return None
@@ -422,7 +426,7 @@ def _with_first(node: plan.Node) -> plan.Node:
 
 
 class _Cut:
-    """Walks down a plan, and collects the nodes inside and the inputs."""
+    """A walk down a plan, which collects the nodes inside a fragment, and its inputs."""
 
     def __init__(self, holds: Holds) -> None:
         self._holds = holds
@@ -431,13 +435,16 @@ class _Cut:
         self.inputs: list[plan.Node] = []
 
     def cut(self, node: plan.Node) -> plan.Node | None:
-        """Return the node over inputs; None if it, or one below, cannot be offloaded."""
+        """Return a node over references to the inputs of the fragment.
+
+        Return None if the node, or one between it and the inputs, cannot be offloaded.
+        """
         if id(node) not in self._made:
             self._made[id(node)] = self._cut_node(node)
         return self._made[id(node)]
 
     def _cut_node(self, node: plan.Node) -> plan.Node | None:
-        """Return a node over the inputs of the fragment; None if it cannot be part of one."""
+        """Do the work of `cut`, whose results are cached by node."""
         if isinstance(node, plan.Recursive):
             return node
         if self._holds(node) or isinstance(below_wheres(node), plan.Table | plan.Values):
@@ -454,7 +461,10 @@ class _Cut:
         return None if None in below else with_inputs(node, [n for n in below if n is not None])
 
     def _input(self, node: plan.Node) -> plan.Node | None:
-        """Return a reference to an input of the fragment; None if its rows are not stored."""
+        """Make a node an input of the fragment, and return a reference to that input.
+
+        Return None if the node reads a table that is not stored.
+        """
         if any(isinstance(n, plan.Table) and not n.stored for n in nodes(node)):
             return None
         if node not in self.inputs:

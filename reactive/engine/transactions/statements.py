@@ -80,7 +80,7 @@ class Statements:
         self.remove_one = self.remove
 
     def keep_lost(self) -> None:
-        """Continue after another commit, in a transaction that may have removed rows before it."""
+        """Continue a transaction after another commit, before which it may have removed rows."""
         self._lost_at = self._engine.version
 
     def add(
@@ -109,7 +109,7 @@ class Statements:
         *,
         is_new: bool = True,
     ) -> Sequence[Pair]:
-        """Add rows in one loop, each as `add` does.
+        """Add rows in one loop, each as `add` does; if one is refused, raise, and add none.
 
         known: a test that all rows are known to pass.
         is_new: False for rows of a file, whose fields may not be as declared.
@@ -134,7 +134,10 @@ class Statements:
             raise self._first_refusal(checked, self.store.add, error) from None
 
     def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
-        """Remove rows in one loop, each as `remove` does; raise for the first that is refused."""
+        """Remove rows in one loop, each as `remove` does; return the delta.
+
+        If a row is refused, raise the `TableError` of the first such row, and remove none.
+        """
         checked, _ = self.gate.all_checked(rows, wants_plain=False, is_new=False)
         self._lost_at = self._engine.version
         try:
@@ -145,7 +148,7 @@ class Statements:
             raise self._first_refusal(checked, self.store.remove, error) from None
 
     def _add_first(self, row: Row) -> Sequence[Pair]:
-        """Do as `add_one`, the first time, and after a first load."""
+        """Generate the statements of one row, and add the row."""
         self._make_ones()
         return self.add_one(row)
 
@@ -171,7 +174,11 @@ class Statements:
     def _first_refusal(
         self, rows: Sequence[Row], do: Callable[[Row, int], Pair], error: BaseException
     ) -> BaseException:
-        """Return the error for the first row that the store refuses to add or to remove."""
+        """Return the error for the first row that the store refuses to add or to remove.
+
+        To find that row, `do` changes the rows one by one; the changes are undone. If no row is
+        refused now, return `error`.
+        """
         changes: list[Pair] = []
         try:
             for row in rows:
@@ -248,7 +255,10 @@ class Statements:
         return self._replace(list(self.store.pairs()), wanted)
 
     def replace_where(self, predicate: Predicate, rows: Iterable[Row]) -> list[Pair]:
-        """Replace the rows that satisfy a predicate; refuses new rows that do not satisfy it."""
+        """Replace the rows that satisfy a predicate.
+
+        Raise `TableError` if a new row does not satisfy it.
+        """
         wanted = [self.gate.check_row(row) for row in rows]
         with self._engine.graph.running():
             outside = [row for row in wanted if not self._call_predicate(predicate, row)]
@@ -272,7 +282,10 @@ class Statements:
         return [pair for pair in self.store.pairs() if self._call_predicate(predicate, pair[0])]
 
     def _candidates(self, predicate: Predicate) -> list[Pair] | None:
-        """Return all rows that may satisfy a predicate; None if they cannot be found."""
+        """Return rows found by the equations in a predicate, among them all that satisfy it.
+
+        Return None if all rows of the table must be tested.
+        """
         table, store, pending = self._table, self.store, self._engine.pending
         if type(store) not in (BagStore, KeyedStore) or len(store) < rows_by_field.SMALL:
             return None
@@ -382,7 +395,7 @@ class Statements:
         return found if pending is None else pending.intern_rows(self._table, found)
 
     def check(self, row: Row) -> None:
-        """Raise if the table would refuse the row, whatever other rows it has."""
+        """Raise if the table would refuse the row even without any other rows."""
         try:
             hash(self.gate.check_row(row))
         except TypeError as error:

@@ -104,7 +104,10 @@ def select(node: Any, around: Scope) -> SelectQuery:
 
 
 def _evaluated_expressions(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> list[Any]:
-    """Return the expressions of SELECT, HAVING, QUALIFY, ORDER BY and DISTINCT ON."""
+    """Return the expressions of SELECT, HAVING, QUALIFY, ORDER BY and DISTINCT ON.
+
+    An ORDER BY of the number or the name of a column of SELECT is left out.
+    """
     asked = [column.node for column in columns]
     for name in ("having", "qualify"):
         if node.args.get(name) is not None:

@@ -59,7 +59,7 @@ def column_type(declared: str, *, collation: str | None = None, is_rowid: bool =
 
 
 def bare(value: TypedValue) -> TypedValue:
-    """Return a value without its affinity and collation, as SQLite has it of an expression."""
+    """Return a value without affinity and collation, like the value of an expression in SQLite."""
     return replace(
         value, type=replace(value.type, affinity=None, collation=None, is_collated=False)
     )
@@ -71,9 +71,9 @@ def without_collation(value: TypedValue) -> TypedValue:
 
 
 def map_value(function: Callable[[Any], Any], kind: SqlType, value: TypedValue) -> TypedValue:
-    """Return a function of a value, NULL only for NULL; evaluated now for a constant.
+    """Return the result of a function of a value, which is NULL only for NULL.
 
-    The value of a slot is not looked at.
+    For a constant the function is called now; not for a slot, whose value is not looked at.
     """
     if isinstance(value.expr, Slot):
         return TypedValue(Call(callee(function), (value.expr,)), kind)
@@ -162,14 +162,21 @@ def has_collation(kind: SqlType) -> bool:
 
 
 def rank_by_collation(value: TypedValue) -> TypedValue:
-    """Return a value as its collation orders it; `unrank_value` is the inverse."""
+    """Return a key that orders values by their collation, then by the values themselves.
+
+    For a type whose collation makes no texts equal, it is the key of `rank_value`. `unrank_value`
+    returns the value of either key.
+    """
     if not has_collation(value.type):
         return rank_value(value)
     return map_value(runtime.RankBy(str(value.type.collation)), ANY, value)
 
 
 def rank_value(value: TypedValue) -> TypedValue:
-    """Return a value as SQLite orders it: by its class, then within its class."""
+    """Return a key that orders values as SQLite does: by storage class, then within the class.
+
+    The key of NULL is NULL.
+    """
     return value if value.type.kind == "null" else map_value(runtime.rank, ANY, value)
 
 
@@ -190,12 +197,12 @@ def grouped_by(value: TypedValue) -> TypedValue:
 
 
 def unrank_value(value: TypedValue) -> TypedValue:
-    """Return the value whose `rank` this is."""
+    """Return the value of a key that `rank_value` or `rank_by_collation` made."""
     return TypedValue(Call(constant(runtime.value_of), (value.expr,)), value.type, value.nulls)
 
 
 def as_truth(value: TypedValue) -> TypedValue:
-    """Return a value as a condition."""
+    """Return a value as a condition: a number or NULL itself, other values by their truth."""
     return (
         value
         if is_number(value.type) or value.type.kind == "null"
@@ -373,7 +380,10 @@ def translate_sqlite_operator(node: Any, scope: Scope) -> TypedValue:
 def of_two(
     function: Callable[..., Any], kind: SqlType, *values: TypedValue, may_be_null: bool
 ) -> TypedValue:
-    """Return a function of values, NULL if one is NULL; evaluated now for constants."""
+    """Return the result of a function of values, which is NULL if one is NULL.
+
+    For constants the function is called now. `may_be_null`: True if it may return None otherwise.
+    """
     said = next((v.type for v in values if v.type.is_collated), None)
     if said is not None:  # a COLLATE applies to the enclosing expression
         kind = replace(kind, collation=said.collation, is_collated=True)
