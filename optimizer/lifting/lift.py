@@ -55,8 +55,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Shapes, is_of_values, is_value, total
 from optimizer.expressions.simplification import evaluated_attribute
 from optimizer.expressions.text import surely
-from optimizer.lifting import outer_values
-from optimizer.lifting.frozen_containers import freeze_containers
+from optimizer.lifting import frozen_containers, outer_values
 from optimizer.lifting.readings import (
     UNSET,
     Queries,
@@ -102,7 +101,8 @@ def _read_wholly(function: Opaque, shapes: Shapes) -> Reading:
     try:
         body, names = read_callable_as_expr(function.function, Origin(function, shapes), arguments)
         _check_length(body)
-        body = freeze_containers(body, function.copies)
+        if function.copies:
+            body = frozen_containers.freeze_containers(body, function.copies)
     except Unreadable as unreadable:
         reason = "\n".join((*unreadable.args, *HINT)[:2])
         body, names = Apply(function, _read_by(function), reason), ()

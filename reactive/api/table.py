@@ -43,13 +43,13 @@ from reactive.engine.storage.rows import check_row_type, checked_key, key_functi
 from reactive.engine.storage.store import BagStore, RowStore, stored_rows
 from reactive.engine.transactions import patches
 from reactive.engine.transactions.row_gate import CommittedRows, rows_at_rest
-from reactive.engine.transactions.rows_by_field import RowsByField
 from reactive.engine.transactions.statements import Statements
 from reactive.errors import NoLength, TableError
 
 if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
     from reactive.engine.transactions.patches import Patch
+    from reactive.engine.transactions.rows_by_field import RowsByField
 
 T = TypeVar("T")
 K = TypeVar("K", default=Any)

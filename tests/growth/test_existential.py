@@ -114,7 +114,7 @@ def test_a_row_found_by_its_key_needs_no_other_look_up() -> None:
         customers = db.table(Instance, name="customers", key="heap")
         query = (
             sales.join(sold, on=lambda s, i: s.id == i.id)
-            .join(customers, on=lambda s, i, c: s.customer == c.heap and i.customer == c.kind)
+            .join(customers, on=lambda s, i, c: s.customer == c.heap and i.customer == c.kind)  # type: ignore[comparison-overlap]
             .select(lambda s, i, c: (s.id, c.kind))
             .distinct()
         )

@@ -55,8 +55,7 @@ from reactive.engine.compiler.physical import (
     PhysicalRangeIndex,
     Scan,
 )
-from reactive.engine.compiler.plans_before import PlansBefore
-from reactive.engine.compiler.row_trial import try_rows
+from reactive.engine.compiler.row_trial import PlansBefore, try_rows
 from reactive.engine.compiler.templates import Planned, QueryTemplate, Templates
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.node import Node

@@ -291,7 +291,7 @@ class ExternalStream(Protocol):
         """Return the number of changes still to come, or None if unknown."""
         ...
 
-    def prepared(self, batch: FrameBatch) -> AbstractContextManager[StagedBatch]:
+    def write_aside(self, batch: FrameBatch) -> AbstractContextManager[StagedBatch]:
         """Stage a batch.
 
         Raises

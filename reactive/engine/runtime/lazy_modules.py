@@ -5,8 +5,8 @@ from __future__ import annotations
 LAZY_MODULES = (
     "optimizer.lifting.folds",
     "optimizer.plans.shredding",
-    "optimizer.subqueries.unnested_bags",
     "optimizer.subqueries.keyed_rows",
+    "optimizer.subqueries.unnested_bags",
     "reactive.api.comprehending",
     "reactive.api.display",
     "reactive.api.extended",
@@ -30,9 +30,9 @@ LAZY_MODULES = (
     "reactive.engine.codegen.loop_expressions",
     "reactive.engine.codegen.probe_order",
     "reactive.engine.codegen.probes",
-    "reactive.engine.collections.group_values",
     "reactive.engine.collections.bag_folds",
     "reactive.engine.collections.frozen_dict",
+    "reactive.engine.collections.group_values",
     "reactive.engine.collections.inner_changes",
     "reactive.engine.collections.long_tuple",
     "reactive.engine.collections.nested_edits",
@@ -80,6 +80,7 @@ LAZY_MODULES = (
     "reactive.engine.transactions.pending",
     "reactive.engine.transactions.prepared",
     "reactive.engine.transactions.refusals",
+    "reactive.engine.transactions.rows_by_field",
     "reactive.engine.transactions.transaction",
     "reactive.languages.datalog.program",
 )

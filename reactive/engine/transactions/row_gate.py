@@ -37,7 +37,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from optimizer import plan
 from reactive.engine.collections.zset import (
@@ -80,8 +80,10 @@ from reactive.engine.storage.rows import (
     wrong_class,
 )
 from reactive.engine.storage.store import BagStore, RowStore
-from reactive.engine.transactions.rows_by_field import RowsByField
 from reactive.errors import TableError, VerificationError
+
+if TYPE_CHECKING:
+    from reactive.engine.transactions.rows_by_field import RowsByField
 
 log = logging.getLogger("reactive")
 FROM_TUPLES = "_from_tuples_"

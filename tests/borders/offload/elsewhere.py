@@ -107,7 +107,7 @@ class Elsewhere:
     def outbox(self, name: str | None, row_type: Any) -> Outbox | None:
         return None
 
-    def framed(
+    def frame_target(
         self, function: Callable[[Any, int], object], name: str | None, row_type: Any
     ) -> SinkTarget:
         return CalledTarget(lambda number, changes: function(changes, number), MemoryOutbox())

@@ -180,13 +180,13 @@ def test_a_captured_value_that_changes_is_noticed_though_no_row_has_the_old_one(
 
 def test_a_captured_set_or_list_and_a_text_of_constants_are_constants() -> None:
     events = Database().table(Event, name="events")
-    views = []
+    views: list[Any] = []
     for number in range(WORTHWHILE // 3 + 1):
         kinds, listed = {f"k{number}", "all"}, ["listed", f"k{number}"]
         views += [
-            events.where(lambda e, kinds=kinds: e.kind in kinds).materialize(),
-            events.where(lambda e, listed=listed: e.kind in listed).materialize(),
-            events.where(lambda e, n=number: e.kind == f"k{n}").materialize(),
+            events.where(lambda e, kinds=kinds: e.kind in kinds).materialize(),  # type: ignore[misc]
+            events.where(lambda e, listed=listed: e.kind in listed).materialize(),  # type: ignore[misc]
+            events.where(lambda e, n=number: e.kind == f"k{n}").materialize(),  # type: ignore[misc]
         ]
     events.add_all([Event("other", n) for n in range(50)])
     assert sum(view.stats().touched for view in views) == 0
@@ -199,7 +199,9 @@ def test_a_captured_set_or_list_and_a_text_of_constants_are_constants() -> None:
 def test_a_set_that_the_condition_itself_changes_stays_a_set() -> None:
     events = Database().table(Event, name="events")
     seen = {0}
-    view = events.where(lambda e: e.number not in seen and not seen.add(e.number)).materialize()
+    view = events.where(
+        lambda e: e.number not in seen and not seen.add(e.number)  # type: ignore[func-returns-value]
+    ).materialize()
     events.add_all([Event("a", 1), Event("b", 1), Event("c", 2)])
     assert sorted(view) == [Event("a", 1), Event("c", 2)]
 

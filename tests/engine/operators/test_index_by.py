@@ -38,6 +38,10 @@ ON: dict[str, Callable[[Any, Any], object]] = {
     "after tests": lambda a, b: a[1] > 0 and b[1] != 3 and a[0] <= b[0] < a[1],
     "after what cannot raise": lambda a, b: a != b and a[0] <= b[0] < a[1],
     "of tuples": lambda a, b: (a[0], a[1]) <= (b[0], b[1]) < (a[1], a[0]),
+    "of both sides in one": lambda a, b: a[0] + b[0] < a[1],
+    "after a sum of both sides": lambda a, b: a[1] + b[1] > 3 and a[0] <= b[0],
+    "negated": lambda a, b: not a[0] <= b[0],
+    "near": lambda a, b: abs(a[0] - b[0]) < 2,
     "guarded": lambda a, b: a[0] is not None and b[0] is not None and a[0] <= b[0],
 }
 NUMBERS = st.integers(0, 4)
@@ -59,10 +63,10 @@ def test_a_join_by_ranges_is_run_by_them(name: str) -> None:
 
 NOT: dict[str, Callable[[Any, Any], object]] = {
     "an equation": lambda a, b: a[1] == b[1] and a[0] <= b[0],
-    "of both sides in one": lambda a, b: a[0] + b[0] < a[1],
+    "a product of both sides": lambda a, b: a[0] * b[0] < a[1],
     "of one side": lambda a, b: a[0] < a[1],
-    "after what may raise": lambda a, b: a[1] + b[1] > 3 and a[0] <= b[0],
-    "negated": lambda a, b: not a[0] <= b[0],
+    "after what may raise": lambda a, b: a[1] / b[1] > 3 and a[0] <= b[0],
+    "of a negated product": lambda a, b: not a[0] * 2 <= b[0],
     "or": lambda a, b: a[0] <= b[0] or a[1] <= b[1],
 }
 

@@ -114,7 +114,7 @@ class Side:
     def check(self, where: str | None) -> None:
         """Check that the gate is open, and that views and subscribers equal the table."""
         gate: Any = self.db._engine.db_lock
-        assert gate.held == gate.depth == 0 and not gate.lock._is_owned(), where
+        assert gate.depth_here == gate.depth == 0 and not gate.lock._is_owned(), where
         assert self.db._engine.pending is None, where
         assert gc.isenabled(), where
         for view, heard in zip(self.views, self.heard, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -111,7 +112,8 @@ def made_of(dialect: Any, condition: str, on_error: Any) -> tuple[Database, Any,
 def history_of(dialect: str, condition: str, on_error: str) -> list[Any]:
     """The rows of a view after each commit of a drawn history, or the error of the commit."""
     _, table, view = made_of(dialect, condition, on_error)
-    random, rows, found = Random(3), [], []
+    random, rows = Random(3), list[Any]()
+    found: list[Any] = []
     for number in range(30):
         try:
             if number % 3 == 2:
@@ -189,7 +191,7 @@ class Moment(dt.datetime):
 
 def moments() -> list[tuple[Any, Any]]:
     """Drawn dates and timestamps, and the same as instances of classes of their own."""
-    random, found = Random(7), []
+    random, found = Random(7), list[tuple[Any, Any]]()
     for year in (1, 2, 99, 100, 101, 1000, 1001, 1900, 1969, 1970, 2000, 2001, 2024, 9999):
         for month, day in ((1, 1), (12, 31), (random.randint(1, 12), random.randint(1, 28))):
             found.append((dt.date(year, month, day), Day(year, month, day)))
@@ -229,4 +231,4 @@ def test_short_functions_of_units_are_the_same(function: Any, names: set[str]) -
 @pytest.mark.parametrize("name", sorted(units.STARTS))
 def test_date_trunc_costs_few_calls(name: str) -> None:
     for moment in (dt.date(2024, 5, 6), dt.datetime(2024, 5, 6, 7, 8, 9, 10)):
-        assert calls_of(lambda moment=moment: times.truncated(name, moment)) <= 9
+        assert calls_of(partial(times.truncated, name, moment)) <= 9

@@ -135,7 +135,8 @@ def _expected(
     if kind == "join":
         return Counter((o, c) for o, partners in pairs for c in partners)
     if kind == "left_join":
-        return Counter((o, c) for o, partners in pairs for c in (partners or [None]))
+        nothing: list[Any] = [None]
+        return Counter((o, c) for o, partners in pairs for c in (partners or nothing))
     return Counter(o for o, partners in pairs if bool(partners) is (kind == "semi_join"))
 
 

@@ -435,7 +435,7 @@ if len({given}) == 1:
     own_{n}.touched += 1
     own_{n}._before = before = {{}}
     try: {out} = one_{n}(groups_{n}, before, {given})
-    except Exception as error: {out} = own_{n}.recovered(error, {given})
+    except Exception as error: {out} = own_{n}.recover(error, {given})
 else: {out} = step_{n}({given})"""
 _FINALIZE = """\
 own_{n}._before = none_{n}

@@ -168,14 +168,14 @@ def test_a_load_of_integers_floats_and_texts_is_taken(
     number: int, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[bool] = []
-    of = ColumnSums.of
+    of = ColumnSums.sum_delta
 
     def noted(self: ColumnSums, delta: Any) -> Any:
         found = of(self, delta)
         taken.append(found is not None)
         return found
 
-    monkeypatch.setattr(ColumnSums, "of", noted)
+    monkeypatch.setattr(ColumnSums, "sum_delta", noted)
     with thresholds({f"{LARGE}.MANY": 100, f"{COLUMNS}.UNLOADED": 1}):
         played(QUERIES[number], rows_of(kind, TAKEN, Random(1)), Random(1))
     assert taken.count(True) == (number not in NOT_TAKEN)  # the later batches have few rows
@@ -186,14 +186,14 @@ def test_a_load_into_a_view_that_leaves_rows_out_is_taken(
     of: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[bool] = []
-    of_columns = ColumnSums.of
+    of_columns = ColumnSums.sum_delta
 
     def noted(self: ColumnSums, delta: Any) -> Any:
         found = of_columns(self, delta)
         taken.append(found is not None)
         return found
 
-    monkeypatch.setattr(ColumnSums, "of", noted)
+    monkeypatch.setattr(ColumnSums, "sum_delta", noted)
     table: Any = Database().table(Declared)
     query = table.where(lambda o: o.amount != 3 and o.price < 60)
     query = query.group_by("town").aggregate(Sum(of), Count())
@@ -233,6 +233,6 @@ def test_without_numpy_the_loop_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = UniformDelta(rows, 1)
     batch.fields = {"id": int}
     with thresholds({f"{LARGE}.MANY": 1, f"{COLUMNS}.UNLOADED": 1}):
-        assert ColumnSums((), (), (), ()).of(batch) is None
-        assert when_large(lambda: ColumnSums((), (), (), ()).of)(batch) is None
+        assert ColumnSums((), (), (), ()).sum_delta(batch) is None
+        assert when_large(lambda: ColumnSums((), (), (), ()).sum_delta)(batch) is None
         assert played(QUERIES[0], rows, Random(1))
