@@ -138,7 +138,7 @@ def test_a_sum_over_the_other_side_follows_it() -> None:
     orders, customers = db.table(Order, name="orders"), db.table(Customer, name="customers")
     views = [
         orders.join(customers, on=lambda o, c: o.customer == c.id)
-        .where(lambda o, c, k=k: c.nation == k)
+        .where(lambda o, c, k=k: c.nation == k)  # type: ignore[misc]
         .aggregate(Sum(lambda o, c: o.amount))
         .materialize()
         for k in range(20)
