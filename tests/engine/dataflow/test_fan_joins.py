@@ -75,6 +75,7 @@ row = st.tuples(VALUES, VALUES)
 step = st.tuples(st.sampled_from(["orders", "customers"]), st.booleans(), row)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUERIES)
 @settings(max_examples=25)
 @given(st.lists(st.lists(step, min_size=1, max_size=3), max_size=8), st.booleans())
