@@ -113,7 +113,7 @@ def operand_checks(test: Expr, shapes: Shapes) -> dict[Expr, Expr] | None:
     if not found.cannot_raise(test):
         return None
     return {
-        operand: _check(operand, found.declared(operand), group, is_computed)
+        operand: _check_of(operand, found.declared(operand), group, is_computed)
         for operand, (group, is_computed) in found.groups.items()
     }
 
@@ -145,7 +145,7 @@ def equation_with_checks(
         if group is INTS and not found.is_sum_of_ints(expr):
             return None
     checks = {
-        operand: _check(operand, found.declared(operand), of, is_computed=False)
+        operand: _check_of(operand, found.declared(operand), of, is_computed=False)
         for operand, (of, _) in found.groups.items()
     }
     return values["left"], values["right"], checks
@@ -174,12 +174,13 @@ def comparisons_with_checks(
     not a.x < b.x               a.x >= b.x
     """
     found = (
-        _checked(less, greater, closed, shapes, side_of) for less, greater, closed in _less(test)
+        _checked(less, greater, closed, shapes, side_of)
+        for less, greater, closed in _orders_in(test)
     )
     return tuple(each for each in found if each is not None)
 
 
-def _less(test: Expr) -> Iterator[tuple[Expr, Expr, bool]]:
+def _orders_in(test: Expr) -> Iterator[tuple[Expr, Expr, bool]]:
     """Iterate over what a test says: the less value, the greater one, and True if they may be
     equal."""
     match test:
@@ -214,7 +215,7 @@ def _checked(
 
     def end(side: str) -> Expr:
         checks = [
-            _check(operand, found.declared(operand), group, is_computed=False)
+            _check_of(operand, found.declared(operand), group, is_computed=False)
             for operand, (group, _) in found.groups.items()
             if (side_of(operand) or "right") == side
         ]
@@ -277,7 +278,7 @@ def _sum(terms: Sequence[tuple[int, Expr]]) -> Expr:
     return made
 
 
-def _check(operand: Expr, declared: type | None, group: Group, is_computed: bool) -> Expr:
+def _check_of(operand: Expr, declared: type | None, group: Group, is_computed: bool) -> Expr:
     """Return the check of an operand; generated code tests its declared class without a call."""
     first = declared if declared in group else group[0] if group else object
     return Call(CHECKS[group, first, is_computed], (operand,))
