@@ -39,6 +39,7 @@ WATCHED = (
     "a chain of 20 views, a change, per level",
     "a transaction of one statement",
     "`(a.k == b.k) & (c.k == b.k)`, load",
+    "`<` of both sides, then the key",
     "float sums, one change",
     "closure of a digraph, one edge",
 )
