@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -57,7 +58,6 @@ ANY: Group = ()
 ORDERS = frozenset({"<", "<=", ">", ">="})
 EQUALITIES = frozenset({"==", "!="})
 SUMS = frozenset({"+", "-", "*"})
-QUOTIENTS = frozenset({"/", "//", "%"})
 LARGEST = 1 << 64
 MOST_OPERATIONS = 10
 """Products of so many checked ints are below the largest float."""
@@ -77,9 +77,9 @@ class IsOf(Pure):
     is_computed: bool
 
     def __call__(self, value: Any) -> bool:
-        kind = value.__class__
         if self.group is ANY:
             return True
+        kind = value.__class__
         if kind not in self.group or (
             self.is_computed and kind is int and not -LARGEST < value < LARGEST
         ):
@@ -110,12 +110,7 @@ def operand_checks(test: Expr, shapes: Shapes) -> dict[Expr, Expr] | None:
     Return None for a condition that may raise nevertheless. `shapes` are those of its arguments.
     """
     found = _Operands(shapes)
-    if not found.cannot_raise(test):
-        return None
-    return {
-        operand: _check_of(operand, found.declared(operand), group, is_computed)
-        for operand, (group, is_computed) in found.groups.items()
-    }
+    return found.checks() if found.cannot_raise(test) else None
 
 
 def equation_with_checks(
@@ -129,34 +124,25 @@ def equation_with_checks(
     Returns the value of the left side and that of the right, which are equal if and only if the
     test is true, and the checks by operand; None if the test is no such equation.
     """
+    found = _Operands(shapes)
+    fits: Callable[[Expr], bool]
     match test:
         case Operation("not", (Operation("!=", (a, b)),)):
-            group, values = USUAL, {side_of(a): a, side_of(b): b}
-        case Operation("==", operands):
-            group, values = INTS, _solved(operands, side_of)
+            values = {side_of(a): a, side_of(b): b}
+            fits = partial(found.is_only_read, group=USUAL)
+        case Operation("==", (a, b)):
+            values, _ = _solved(a, b, side_of)
+            fits = found.is_sum_of_ints
         case _:
             return None
-    if values.keys() != {"left", "right"}:
+    if values.keys() != {"left", "right"} or not all(map(fits, values.values())):
         return None
-    found = _Operands(shapes)
-    for expr in values.values():
-        if group is USUAL and not found.is_only_read(expr, group):
-            return None
-        if group is INTS and not found.is_sum_of_ints(expr):
-            return None
-    checks = {
-        operand: _check_of(operand, found.declared(operand), of, is_computed=False)
-        for operand, (of, _) in found.groups.items()
-    }
-    return values["left"], values["right"], checks
+    return values["left"], values["right"], found.checks()
 
 
 @record
-class CheckedComparison:
-    """A sum of ints of one side that is less than a sum of the other, or equal if `closed`.
-
-    Both raise if an operand is no int.
-    """
+class Comparison:
+    """A value of one side that is less than a value of the other, or equal if `closed`."""
 
     left: Expr
     right: Expr
@@ -164,10 +150,10 @@ class CheckedComparison:
     closed: bool
 
 
-def comparisons_with_checks(
-    test: Expr, shapes: Shapes, side_of: SideOf
-) -> tuple[CheckedComparison, ...]:
+def comparisons_with_checks(test: Expr, shapes: Shapes, side_of: SideOf) -> tuple[Comparison, ...]:
     """Return comparisons of both sides that follow from a test, if its operands are ints.
+
+    Their values raise if an operand is no int.
 
     abs(a.x - b.x) < 5          a.x < 5 + b.x,  a.x > b.x - 5
     a.x in range(b.l, b.h)      a.x >= b.l,     a.x < b.h
@@ -205,50 +191,36 @@ def _orders_in(test: Expr) -> Iterator[tuple[Expr, Expr, bool]]:
 
 def _checked(
     less: Expr, greater: Expr, closed: bool, shapes: Shapes, side_of: SideOf
-) -> CheckedComparison | None:
+) -> Comparison | None:
     """Return a comparison with the operands of each side on their own side; None if one has none,
     or if an operand is declared to be no int."""
-    values = _solved((less, greater), side_of)
+    values, sign = _solved(less, greater, side_of)
     found = _Operands(shapes)
     if not values or not all(map(found.is_sum_of_ints, values.values())):
         return None
+    checks = found.checks()
 
     def end(side: str) -> Expr:
-        checks = [
-            _check_of(operand, found.declared(operand), group, is_computed=False)
-            for operand, (group, _) in found.groups.items()
-            if (side_of(operand) or "right") == side
-        ]
-        return first(tuple(checks), values[side])
+        own = [check for of, check in checks.items() if (side_of(of) or "right") == side]
+        return first(tuple(own), values[side])
 
-    is_low = _is_positive(less, greater, side_of)
-    return CheckedComparison(end("left"), end("right"), is_low, closed)
+    return Comparison(end("left"), end("right"), sign > 0, closed)
 
 
-def _is_positive(a: Expr, b: Expr, side_of: SideOf) -> bool:
-    """Return True if the first term of the left side has a plus in the sum `a - b`."""
-    return next(sign for sign, term in _signed(a, b) if side_of(term) == "left") > 0
+def _solved(a: Expr, b: Expr, side_of: SideOf) -> tuple[dict[str | None, Expr], int]:
+    """Return the sums of terms of each side in `a - b`, the right one negated; {} without both.
 
-
-def _signed(a: Expr, b: Expr) -> list[tuple[int, Expr]]:
-    return [*_terms(a, 1), *_terms(b, -1)]
-
-
-def _solved(operands: tuple[Expr, ...], side_of: SideOf) -> dict[str | None, Expr]:
-    """Return the sums of terms of each side, of an equation of sums of terms; {} without both.
-
-    The first term of the left has a plus.
+    The first term of the left gets a plus; return the sign that it had in `a - b`, too.
     """
-    a, b = operands
-    terms = _signed(a, b)
+    terms = [*_terms(a, 1), *_terms(b, -1)]
     own = [(sign, term) for sign, term in terms if side_of(term) == "left"]
     rest = [(-sign, term) for sign, term in terms if side_of(term) != "left"]
     others = {side_of(term) for _, term in rest if not isinstance(term, Constant)}
     if not own or others != {"right"}:
-        return {}
+        return {}, 0
     turn = own[0][0]
     left, right = ([(turn * sign, term) for sign, term in each] for each in (own, rest))
-    return {"left": _sum(left), "right": _sum(right)}
+    return {"left": _sum(left), "right": _sum(right)}, turn
 
 
 def _terms(expr: Expr, sign: int) -> Iterator[tuple[int, Expr]]:
@@ -271,17 +243,12 @@ def _terms(expr: Expr, sign: int) -> Iterator[tuple[int, Expr]]:
 def _sum(terms: Sequence[tuple[int, Expr]]) -> Expr:
     if not terms:
         return constant(0)
-    (sign, first), *rest = sorted(terms, key=lambda term: -term[0])
-    made = first if sign > 0 else Operation("-", (first,))
+    (sign, made), *rest = sorted(terms, key=lambda term: -term[0])
+    if sign < 0:
+        made = Operation("-", (made,))
     for each, term in rest:
         made = Operation("+" if each > 0 else "-", (made, term))
     return made
-
-
-def _check_of(operand: Expr, declared: type | None, group: Group, is_computed: bool) -> Expr:
-    """Return the check of an operand; generated code tests its declared class without a call."""
-    first = declared if declared in group else group[0] if group else object
-    return Call(CHECKS[group, first, is_computed], (operand,))
 
 
 class _Operands:
@@ -293,6 +260,15 @@ class _Operands:
         self.groups: dict[Expr, tuple[Group, bool]] = {}
         """The group of each operand, and True if something is computed of it."""
 
+    def checks(self) -> dict[Expr, Expr]:
+        """Return the check of each operand; generated code tests its declared class inline."""
+        made: dict[Expr, Expr] = {}
+        for operand, (group, is_computed) in self.groups.items():
+            declared = self.declared(operand)
+            usual = declared if declared in group else group[0] if group else object
+            made[operand] = Call(CHECKS[group, usual, is_computed], (operand,))
+        return made
+
     def cannot_raise(self, test: Expr) -> bool:
         """Return True if the condition cannot raise for operands of their groups."""
         match test:
@@ -303,11 +279,7 @@ class _Operands:
             case Operation(operator, (a, b)) if operator in ORDERS | EQUALITIES:
                 if operator in EQUALITIES and self._is_read(a) and self._is_read(b):
                     return True
-                group = (
-                    _comparable_group(self.declared(a))
-                    or _comparable_group(self.declared(b))
-                    or NUMBERS
-                )
+                group = self._expected(a) or self._expected(b) or NUMBERS
                 return self._take(a, group) and self._take(b, group)
             case _:
                 return total(test, self._shapes)
@@ -353,6 +325,7 @@ class _Operands:
         return ANY in (before, group) or before is group
 
     def _expected(self, expr: Expr) -> Group | None:
+        """Return the group that a declaration or a constant tells; None if neither does."""
         return _comparable_group(self.declared(expr))
 
     def _is_read(self, expr: Expr) -> bool:

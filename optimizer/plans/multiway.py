@@ -62,13 +62,13 @@ from optimizer.expr import (
     transform,
 )
 from optimizer.expressions.knowledge import Shapes, is_value, total
+from optimizer.expressions.operand_checks import Comparison
 from optimizer.expressions.simplification import holds_no_nan, is_no_tuple
 from optimizer.expressions.text import needs, project_node
 from optimizer.plans.forms import Key, unique_key
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings, may_be_negative, once, row_shape, shapes
 from optimizer.plans.side_conditions import (
-    Comparison,
     comparison_of,
     of_left,
     of_right,

@@ -70,6 +70,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.operand_checks import (
+    Comparison,
     comparisons_with_checks,
     equation_with_checks,
     operand_checks,
@@ -366,19 +367,6 @@ class Ranges:
     closed: tuple[bool, bool]
 
 
-@record
-class Comparison:
-    """A value of one side that is less than a value of the other, or equal if `closed`.
-
-    `left_is_low`: True if the value of the left side is the lesser one.
-    """
-
-    left: Expr
-    right: Expr
-    left_is_low: bool
-    closed: bool
-
-
 def ranges_of(join: plan.Join) -> Ranges | None:
     """Return the ranges in a join's predicate, cached; None if it has keys or no comparison."""
     return once(join, "ranges", _find_ranges)
@@ -416,8 +404,7 @@ def _comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...
     plain = comparison_of(test, count)
     if plain is not None:
         return (plain,)
-    found = comparisons_with_checks(test, of, lambda expr: side_of(expr, count))
-    return tuple(Comparison(c.left, c.right, c.left_is_low, c.closed) for c in found)
+    return comparisons_with_checks(test, of, lambda expr: side_of(expr, count))
 
 
 def comparison_of(test: Expr, count: int) -> Comparison | None:

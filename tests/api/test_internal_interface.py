@@ -1,4 +1,4 @@
-"""What other rooms ask of tables, views and databases is in one file."""
+"""One file has all that other rooms ask of tables, views and databases."""
 
 from __future__ import annotations
 

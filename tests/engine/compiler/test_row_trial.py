@@ -117,7 +117,7 @@ def test_a_row_that_stands_changes_the_plan() -> None:
 
 
 def test_values_of_a_group_decide_what_is_raised() -> None:
-    """What is raised depends on rows of the group that share no key with the changed row."""
+    """A sum raises by rows of its group that share no key with the changed row."""
     db = Database()
     orders, customers = db.table(Order), db.table(Customer)
     both = orders.join(customers, on=lambda o, c: o.customer == c.id)

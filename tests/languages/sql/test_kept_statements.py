@@ -101,7 +101,7 @@ def statements(random: Random, count: int) -> Iterator[Statement]:
 
 
 def outcome_of(db: Database, text: str, given: Mapping[str, Any]) -> Any:
-    """What a statement returns or raises, and the rows of the table afterwards."""
+    """Return the result of a statement, or what it raises, and the rows of the table afterwards."""
     try:
         found: Any = db.execute(text, **given)
     except Exception as error:

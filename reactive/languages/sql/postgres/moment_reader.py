@@ -162,7 +162,7 @@ def _set_number(word: str, number: int, width: int, fields: dict[str, int]) -> N
     elif word in ("HH", "HH12"):
         fields["is of 12 hours"] = True
     elif word == "ID":
-        fields["D"] = number % 7 + 1 if number > 0 else number + 1
+        fields["D"] = number + 1 if number < 7 else 1
 
 
 _SAME = {
