@@ -362,10 +362,10 @@ class GroupLoopRunner:
         self.touched += len(left) + len(right)
         before = self._before = {} if self.new_before is None else self.new_before()
         assert self._pairing is not None
-        found = self._pairing.look_ups(left, right)
         try:
-            if found is not None:
-                changes, pairs = self._loop(self._groups, before, left, right, *found)
+            arguments = self._pairing.arguments(left, right)
+            if arguments is not None:
+                changes, pairs = self._loop(self._groups, before, *arguments)
                 self.touched += pairs
                 return changes  # type: ignore[no-any-return]
         except Exception as error:

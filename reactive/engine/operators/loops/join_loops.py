@@ -53,7 +53,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from reactive.engine.codegen.nest import CountSink, ListSink
-from reactive.engine.collections.index import NOTHING, Index, KeyedBatch, KeyedPair, WeightedRows
+from reactive.engine.collections.index import (
+    NO_MATCH,
+    NOTHING,
+    Index,
+    KeyedBatch,
+    KeyedPair,
+    WeightedRows,
+)
 from reactive.engine.collections.trie import index_as_batch
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, consolidate, is_mixed
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy, KeyedStream
@@ -78,33 +85,43 @@ class JoinIndexes:
         self._table = table
         """Returns the rows of the left index, if a table stores them."""
 
-    def parts(
+    def arguments(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
-    ) -> Sequence[tuple[Any, ...]]:
-        """Return the arguments of each run of the loops; none if the plain join must run."""
-        found = self.look_ups(left, right)
-        if found is not None:
-            return ((left, right, *found),)
+    ) -> tuple[Any, ...] | None:
+        """Return the arguments of the loops; None if the plain join must run."""
         if self.left.poisoned or self.right.poisoned:
-            return ()
+            return None
+        if not right:
+            find = self.right.look_up or self.right.find(before=False)
+            return (left, right, find, FINDS_NOTHING)
+        if not left:
+            find = self.left.look_up or self.left.find(before=False)
+            return (left, right, FINDS_NOTHING, find)
+        found = self._look_ups(left, right)
+        return self._by_time(left, right) if found is None else (left, right, *found)
+
+    def _by_time(
+        self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
+    ) -> tuple[Any, ...] | None:
+        """Return the arguments for a left delta with deletions; None if a row occurs twice.
+
+        Deletions and insertions of such a row cannot be told apart.
+        """
         if len({pair[0] for _, pair in left}) < len(left):
-            return ()  # deletions and insertions cannot be told apart
-        gone = [keyed for keyed in left if keyed[1][1] < 0]
+            return None
+        gone = [(_as_earlier(key), pair) for key, pair in left if pair[1] < 0]
         come = [keyed for keyed in left if keyed[1][1] > 0]
-        kept = self.left.index.find_before(come)
-        return (
-            (gone, (), self.right.index.find_before(right), kept),
-            (come, right, self.right.index.find, kept),
-        )
+        find_right = _find_at_time(self.right.index.find_before(right), self.right.index.find)
+        return ([*gone, *come], right, find_right, self.left.index.find_before(come))
 
-    def all(self) -> Sequence[tuple[Any, ...]]:
-        """Return the arguments of the runs that join all current rows.
+    def all(self) -> tuple[Any, ...] | None:
+        """Return the arguments that join all current rows.
 
-        Return () while an index has error rows: the plain join must run.
+        Return None while an index has error rows: the plain join must run.
         """
         if self.left.poisoned or self.right.poisoned:
-            return ()
-        return ((self.left.contents(), (), self.right.find(before=False), FINDS_NOTHING),)
+            return None
+        return (self.left.contents(), (), self.right.find(before=False), FINDS_NOTHING)
 
     def batch(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
@@ -140,7 +157,7 @@ class JoinIndexes:
             return None
         if left.weight != 1 or right.weight != 1:
             return None
-        found = self.look_ups(left, right)
+        found = self._look_ups(left, right)
         if found is None:
             return None
         ours, theirs = (zip(each.keys, each.rows, strict=True) for each in (left, right))
@@ -177,21 +194,18 @@ class JoinIndexes:
         index = self.left.index
         return index_as_batch(index) if type(index) is Index else None
 
-    def look_ups(
+    def _look_ups(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
-        """Return the look-ups of right and left partners; None if the plain join must run."""
-        if self.left.poisoned or self.right.poisoned:
+        """Return the look-ups of right and left partners of two deltas.
+
+        Return None if the left deletes rows: their partners are those before the commit.
+        """
+        if self.left.was_empty and self.right.was_empty and len(left) < len(right):
+            return FINDS_NOTHING, self.left.find(before=False)  # the longer side joins all
+        if _removes(left):
             return None
-        if left and right:
-            if self.left.was_empty and self.right.was_empty and len(left) < len(right):
-                return FINDS_NOTHING, self.left.find(before=False)  # the longer side joins all
-            if _removes(left):
-                return None
-            return self.right.find(before=False), self.left.find_before(left)
-        if left:
-            return self.right.look_up or self.right.find(before=False), FINDS_NOTHING
-        return FINDS_NOTHING, self.left.look_up or self.left.find(before=False)
+        return self.right.find(before=False), self.left.find_before(left)
 
 
 def _removes(delta: Sequence[KeyedPair]) -> bool:
@@ -199,6 +213,28 @@ def _removes(delta: Sequence[KeyedPair]) -> bool:
     if type(delta) is KeyedBatch:
         return delta.weight < 0
     return any(pair[1] < 0 for _, pair in delta)
+
+
+class EarlierKey:
+    """The key of a deleted row, whose partners are those before the commit."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+
+def _as_earlier(key: Any) -> Any:
+    return key if key is NO_MATCH else EarlierKey(key)
+
+
+def _find_at_time(before: Callable[..., Any], now: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the look-up of current partners; for an `EarlierKey`, of those before the commit."""
+
+    def find(key: Any, default: Any) -> Any:
+        return before(key.key, default) if key.__class__ is EarlierKey else now(key, default)
+
+    return find
 
 
 class JoinLoops:
@@ -238,10 +274,10 @@ class JoinLoops:
             return UniformDelta(rows, batch[1])
         out: list[Pair] | None = None
         try:
-            for part in self._pairing.parts(left, right):
-                made, pairs = self._loop(None, None, *part)
+            arguments = self._pairing.arguments(left, right)
+            if arguments is not None:
+                out, pairs = self._loop(None, None, *arguments)
                 self.touched += pairs
-                out = made if out is None else out + made
         except Exception as error:  # the plain operators raise it, or find that it is ignored
             reraise_asynchronous(error)
             out = None
@@ -272,8 +308,9 @@ class JoinLoops:
             return UniformDelta(rows, 1)
         out: list[Pair] | None = None
         try:
-            for part in self._pairing.all():
-                out, _ = self._loop(None, None, *part)
+            arguments = self._pairing.all()
+            if arguments is not None:
+                out, _ = self._loop(None, None, *arguments)
         except Exception as error:
             reraise_asynchronous(error)
             out = None

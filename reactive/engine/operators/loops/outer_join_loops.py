@@ -179,30 +179,8 @@ def _run_matched_loop(
 ) -> tuple[Sequence[Pair], int] | None:
     """Return the output of a loop, and the number of joined rows; None to run plain operators."""
     try:
-        found = pairing.look_ups(left, right)
-        if found is not None:
-            return loop(*into, left, right, *found, *alone)  # type: ignore[no-any-return]
-        if into[0] is not None:
-            return None  # groups must receive all changes in one call
-        return _run_parts(loop, into, pairing.parts(left, right), alone)
+        found = pairing.arguments(left, right)
+        return None if found is None else loop(*into, *found, *alone)
     except Exception as error:  # the plain operators raise it, or find that it is ignored
         reraise_asynchronous(error)
         return None
-
-
-def _run_parts(
-    loop: Callable[..., Any],
-    into: tuple[Any, Any],
-    parts: Sequence[tuple[Any, ...]],
-    alone: Sequence[Sequence[Pair]],
-) -> tuple[Sequence[Pair], int] | None:
-    """Run the loop once for each part of a join; return None if there are no parts."""
-    if not parts:
-        return None
-    out: list[Pair] = []
-    met = 0
-    for number, part in enumerate(parts):
-        pairs, asked = loop(*into, *part, *(alone if not number else [()] * len(alone)))
-        out += pairs
-        met += asked
-    return out, met

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reactive.engine.operators.join as plain
-from reactive import Count, Database, Sum, Table
+from reactive import Count, Database, Max, Sum, Table
 from tests.budget import examples
 
 
@@ -69,11 +69,10 @@ def test_a_left_and_a_right_row_that_are_exchanged_run_the_generated_loops(
 ) -> None:
     db = Database()
     lefts, rights = db.table(Left, name="lefts"), db.table(Right, name="rights")
-    view = (
-        lefts.join(rights, on=lambda a, b: a.key == b.key)
-        .select(lambda a, b: (a.value, b.name))
-        .materialize()
-    )
+    joined = lefts.join(rights, on=lambda a, b: a.key == b.key)
+    view = joined.select(lambda a, b: (a.value, b.name)).materialize()
+    by_name = joined.group_by(lambda a, b: b.name).aggregate(Max(lambda a, b: a.value))
+    greatest = by_name.materialize()
     lefts.add_all([Left(1, 0.5), Left(1, 2.5)])
     rights.add_all([Right(1, "a"), Right(1, "c")])
     monkeypatch.setattr(plain.Join, "step", None)
@@ -81,4 +80,6 @@ def test_a_left_and_a_right_row_that_are_exchanged_run_the_generated_loops(
         lefts.replace_all([Left(1, 1.5), Left(1, 2.5)])
         rights.replace_all([Right(1, "b"), Right(1, "c")])
     assert sorted(view) == [(1.5, "b"), (1.5, "c"), (2.5, "b"), (2.5, "c")]
+    assert sorted(greatest) == [("b", 2.5), ("c", 2.5)]
     view.verify()
+    greatest.verify()
