@@ -230,6 +230,17 @@ def fails(needed: tuple[Expr, ...]) -> Expr:
     return Operation("not", (succeeds(needed),))
 
 
+def failing_parts(test: Expr) -> tuple[Expr, ...]:
+    """Return the parts of which one raises, as `fails` asks; () for any other test."""
+    match test:
+        case Operation("not", (Attempt(First(needed, then), otherwise),)) if (
+            then == TRUE and otherwise == FALSE
+        ):
+            return needed
+        case _:
+            return ()
+
+
 def or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
     """Return a callable that returns None if one of `needed` raises."""
     return f.with_body(_attempt_after(f.body, needed, NONE))

@@ -29,6 +29,9 @@ raises.
 An equation in a guard, `unless_raises(x[0] == y[0])`, is a key too: a guard keeps a row that
 raises, and such a row is paired with all rows anyway.
 
+A test that something raises, `not succeeds(o.qty < c.tier)`, is true only for rows of other
+operands: it gets a key that matches nothing, `nan == nan`.
+
 For a join with written keys, and for nodes that count matches instead of making pairs, only tests
 that cannot raise are taken.
 
@@ -68,6 +71,7 @@ from optimizer.expr import (
     conjuncts,
     reads,
 )
+from optimizer.expressions.attempts import NAN, failing_parts
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.operand_checks import (
     Comparison,
@@ -222,6 +226,7 @@ class _Finder:
         `later` ones are residual, too, unless operands are checked."""
         if not self._blocked and not self._is_strict and self._takes_all(test, later):
             return
+        self._take_failure(test)
         side = side_of(test, self._count)
         equation = None if self._blocked or self._is_strict else self._equation(test)
         if equation is not None:
@@ -239,6 +244,21 @@ class _Finder:
             self._blocked = self._blocked or not (
                 total(test, self._shapes) or self._checks(test, later)
             )
+
+    def _take_failure(self, test: Expr) -> None:
+        """Add a key that matches nothing for a test that something raises.
+
+        Rows that pass the checks of its operands raise nothing; other rows meet all rows.
+        """
+        needed = failing_parts(test)
+        is_join = isinstance(self._node, plan.Join) and not self._is_strict
+        if not needed or not is_join or self._blocked or side_of(test, self._count) is not None:
+            return
+        checks = operand_checks(conjunction(needed), self._shapes)
+        if checks is not None:
+            self._add_checks(checks)
+            self.left.append(SideTerm(self._left(NAN), is_key=True))
+            self.right.append(SideTerm(self._right(NAN), is_key=True))
 
     def _checks(self, test: Expr, later: Sequence[Expr]) -> bool:
         """Add checks of the operands of a test, under which it cannot raise, to the sides.

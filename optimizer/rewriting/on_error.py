@@ -52,6 +52,7 @@ from optimizer.expr import (
     row_names,
     tuple_of,
 )
+from optimizer.expressions.attempted_disjunctions import attempted_conditions
 from optimizer.expressions.attempts import (
     all_of,
     as_lifted,
@@ -101,13 +102,14 @@ from optimizer.rewriting.comparable import (
 )
 from optimizer.rewriting.lookups import LookUp, asks
 from optimizer.rewriting.report import close_recursions, rebuild_to_views, with_own_levels
+from optimizer.rules.factor_disjunction import factor_disjunction
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.shape_recursion import shape_recursion
 from optimizer.traverse import Rule
 
 Policy = Literal["null", "drop"]
-READING = (read_callables, read_bitwise_tests)
+READING = (read_callables, read_bitwise_tests, factor_disjunction)
 WITH_SHAPES = (*READING, shape_recursion)
 Joins: TypeAlias = plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
@@ -269,10 +271,12 @@ class _Guards:
                 failing = p.with_body(conjunction((*asked, *passed, fails((part,)))))
                 self._add_failure(passing(failing), p.with_body(part))
                 passed.append(succeeds((part,)))
+            if is_sure:
+                asked += attempted_conditions(test, of)
+                continue
             tried = attempt_condition(test, of)
-            if is_key and not is_sure:
-                asked.append(Guard(tried))
-            asked.append(tried if is_sure else Attempt(tried, FALSE))
+            asked += [Guard(tried)] * is_key
+            asked.append(Attempt(tried, FALSE))
         return p.with_body(all_of(p.body, asked))
 
     def _select(self, node: plan.Select, source: plan.Node, f: Lifted) -> plan.Node:

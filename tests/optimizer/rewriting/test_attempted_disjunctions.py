@@ -1,0 +1,183 @@
+"""Alternatives of conditions that may raise, under `on_error="drop"`: keys are found, rows and
+errors stay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+from reactive import Database
+from tests.budget import TIMES, drawing
+
+
+class Order(NamedTuple):
+    key: int
+    qty: Any
+    name: Any
+
+
+class Customer(NamedTuple):
+    key: int
+    tier: Any
+    name: Any
+
+
+Condition = Callable[[Any, Any], Any]
+CONDITIONS: dict[str, Condition] = {
+    "key first": lambda o, c: (o.key == c.key and o.qty < 3) or (o.key == c.key and c.tier > 2),
+    "key last": lambda o, c: (o.qty < 3 and o.key == c.key) or (c.tier > 2 and o.key == c.key),
+    "computed key": lambda o, c: (
+        (o.qty < 3 and o.qty + 1 == c.tier) or (c.tier > 2 and o.qty + 1 == c.tier)
+    ),
+    "two keys": lambda o, c: (o.key == c.key and o.qty < 3) or (o.name == c.name and c.tier > 2),
+    "two computed keys": lambda o, c: (
+        (o.qty + 1 == c.tier and o.name < c.name) or (o.qty - 1 == c.tier and o.name > c.name)
+    ),
+    "three keys": lambda o, c: (
+        (o.key == c.key and o.qty < c.tier) or o.qty * 2 == c.tier or o.name == c.name
+    ),
+    "two keys and a common test": lambda o, c: (
+        (o.qty < c.tier and o.key == c.key) or (o.name == c.name and o.qty < c.tier)
+    ),
+    "common part decides": lambda o, c: o.key == c.key and (o.qty < 3 or (o.qty < 3 and o.name)),
+    "no key": lambda o, c: (o.qty < 3 and o.key == c.key) or c.tier > 2,
+    "nested": lambda o, c: (
+        o.key > 0 and ((o.qty < 3 and o.key == c.key) or (o.qty > c.tier and o.key == c.key))
+    ),
+}
+KEYED = tuple(name for name in CONDITIONS if name != "no key")
+FOREIGN = (None, "x", 2.5, float("nan"))
+KINDS = ("join", "left_join", "semi_join", "anti_join", "where")
+
+
+def _orders(random: Random) -> Order:
+    return Order(random.randrange(4), _value(random, random.randrange(5)), _text(random))
+
+
+def _customers(random: Random) -> Customer:
+    return Customer(random.randrange(4), _value(random, random.randrange(5)), _text(random))
+
+
+def _text(random: Random) -> Any:
+    return _value(random, random.choice("abc"))
+
+
+def _value(random: Random, usual: Any) -> Any:
+    return random.choice(FOREIGN) if random.random() < 0.1 else usual
+
+
+def _query(kind: str, orders: Any, customers: Any, on: Condition) -> Any:
+    if kind == "where":
+        return orders.join(customers).where(on)
+    return getattr(orders, kind)(customers, on=on)
+
+
+def _outcome(on: Condition, o: Any, c: Any) -> Any:
+    """Return the truth of a condition, or the class of what it raises."""
+    try:
+        return bool(on(o, c))
+    except TypeError as raised:
+        return type(raised).__name__
+
+
+def _expected(kind: str, orders: list[Any], customers: list[Any], on: Condition) -> Counter[str]:
+    pairs = [(o, [c for c in customers if _outcome(on, o, c) is True]) for o in orders]
+    if kind in ("join", "where"):
+        return Counter(repr((o, c)) for o, partners in pairs for c in partners)
+    if kind == "left_join":
+        nothing: list[Any] = [None]
+        return Counter(repr((o, c)) for o, partners in pairs for c in (partners or nothing))
+    return Counter(repr(o) for o, partners in pairs if bool(partners) is (kind == "semi_join"))
+
+
+def _errors(orders: list[Any], customers: list[Any], on: Condition) -> set[str]:
+    return {
+        repr((o, c, outcome))
+        for o in orders
+        for c in customers
+        if isinstance(outcome := _outcome(on, o, c), str)
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_rows_and_errors_are_those_of_nested_loops(name: str, kind: str) -> None:
+    random, on = drawing(), CONDITIONS[name]
+    for _ in range(20 if TIMES else 2):
+        db = Database()
+        orders, customers = db.table(Order, name="orders"), db.table(Customer, name="customers")
+        view = _query(kind, orders, customers, on).materialize(on_error="drop")
+        errors = view.errors
+        rows: tuple[list[Any], list[Any]] = ([], [])
+        for _ in range(20):
+            with db.transaction():
+                for side in random.choice(((0,), (1,), (0, 1), (0, 1, 1))):
+                    table: Any = (orders, customers)[side]
+                    if rows[side] and random.random() < 0.4:
+                        table.remove(rows[side].pop(random.randrange(len(rows[side]))))
+                    else:
+                        rows[side].append((_orders, _customers)[side](random))
+                        table.add(rows[side][-1])
+            is_one = kind in ("semi_join", "anti_join")
+            shown = Counter(repr(row if is_one else tuple(row)) for row in view)
+            assert shown == _expected(kind, *rows, on), (name, kind)
+            found = {repr((*error.row, error.error.kind)) for error in errors}
+            assert found == _errors(*rows, on), (name, kind)
+            view.verify()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", KEYED)
+def test_partners_are_looked_up(name: str, kind: str) -> None:
+    if kind == "left_join" and "keys" in name:
+        return  # an outer join has no alternatives
+    db = Database()
+    orders, customers = db.table(Order, name="orders"), db.table(Customer, name="customers")
+    view = _query(kind, orders, customers, CONDITIONS[name]).materialize(on_error="drop")
+    assert "every pair" not in view.explain()
+
+
+def test_a_change_touches_partners_only() -> None:
+    touched = []
+    for count in (200, 2000):
+        db = Database()
+        db.execute("create table a (k int, x int)")
+        db.execute("create table b (k int, y int)")
+        tables: dict[str, Any] = {table.name: table for table in db.tables()}
+        a, b = tables["a"], tables["b"]
+        a.add_all(a.row_type(n, n % 7) for n in range(count))
+        b.add_all(b.row_type(n, n % 5) for n in range(count))
+        view = db.sql(
+            "select x, y from a, b where (a.x < 3 and a.k = b.k) or (a.k = b.k and b.y < 1)"
+        ).materialize()
+        for key in (1, 2):  # the first changes build indexes
+            before = view.stats().touched
+            with db.transaction():
+                a.add(a.row_type(key, 1))
+                b.remove(b.row_type(key, key))
+        touched.append(view.stats().touched - before)
+    assert touched[0] == touched[1] > 0
+
+
+@pytest.mark.parametrize("name", ["no key", "nested", "three keys"])
+def test_errors_are_searched_among_rows_that_may_raise(name: str) -> None:
+    touched = []
+    for count in (200, 2000):
+        db = Database()
+        orders, customers = db.table(Order, name="orders"), db.table(Customer, name="customers")
+        orders.add_all(Order(n, n % 5, "b") for n in range(count))
+        customers.add_all(Customer(n, n % 5, "c") for n in range(count))
+        view = orders.join(customers, on=CONDITIONS[name]).materialize(on_error="drop")
+        errors = view.errors
+        for key in (1, 2):  # the first changes build indexes
+            before = errors.stats().touched
+            orders.add(Order(-key, 1, "b"))
+            customers.remove(Customer(key, key, "c"))
+        touched.append(errors.stats().touched - before)
+        orders.add(Order(1, None, "b"))
+        assert errors
+    assert touched[0] == touched[1]
