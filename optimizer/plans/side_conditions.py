@@ -48,7 +48,7 @@ stay part of the residual predicate, which tests the pairs again: they only excl
 
 Sound:  the parts before the comparisons cannot raise, or one side decides them. The engine looks up
         only values that are known to compare without raising (`reactive.engine.collections.zset`).
-Needs:  an inner join without equations: an index by key is as good or better.
+Needs:  a join without equations: an index by key is as good or better.
 """
 
 from __future__ import annotations
@@ -387,12 +387,12 @@ class Ranges:
     closed: tuple[bool, bool]
 
 
-def ranges_of(join: plan.Join) -> Ranges | None:
+def ranges_of(join: AnyJoin) -> Ranges | None:
     """Return the ranges in a join's predicate, cached; None if it has keys or no comparison."""
     return once(join, "ranges", _find_ranges)
 
 
-def _find_ranges(join: plan.Join) -> Ranges | None:
+def _find_ranges(join: AnyJoin) -> Ranges | None:
     """Return the range of partners that comparisons give a join without keys; None if it has
     keys."""
     rest = residual(join)
@@ -402,7 +402,7 @@ def _find_ranges(join: plan.Join) -> Ranges | None:
     return _ranges(join, rest, *tests) if tests else None
 
 
-def _comparisons(join: plan.Join, rest: Lifted) -> list[Comparison]:
+def _comparisons(join: AnyJoin, rest: Lifted) -> list[Comparison]:
     """Return the first comparison of the sides, and one that bounds it from the other end."""
     found: list[Comparison] = []
     count, of = bindings(join.left), pair_shapes(join)
@@ -451,7 +451,7 @@ def _is_other_end(one: Comparison, other: Comparison) -> bool:
     return one.left_is_low != other.left_is_low
 
 
-def _ranges(join: plan.Join, on: Lifted, *tests: Comparison) -> Ranges:
+def _ranges(join: AnyJoin, on: Lifted, *tests: Comparison) -> Ranges:
     """Return the ranges of both sides, from at most one comparison for each end."""
     low = next((test for test in tests if test.left_is_low), None)
     high = next((test for test in tests if not test.left_is_low), None)

@@ -133,15 +133,15 @@ def _explain_unkeyed(node: plan.Node, *, has_bitwise: bool) -> list[str]:
     on = node.match.on
     if on is None or has_keys(node):
         return []
-    if isinstance(node, plan.Join) and ranges_of(node) is not None:
+    if isinstance(node, plan.SemiJoin | plan.AntiJoin) and bound_of(node) is not None:
+        return []
+    if ranges_of(node) is not None:
         late = isinstance(on, Lifted) and any(_pairs_up(t) for t in conjuncts(on.body))
         return (
             [f"found by a range: {headline(node)}", f"  {_hint(on, has_bitwise=has_bitwise)}"]
             if late
             else []
         )
-    if isinstance(node, plan.SemiJoin | plan.AntiJoin) and bound_of(node) is not None:
-        return []
     return [f"every pair is asked: {headline(node)}", f"  {_hint(on, has_bitwise=has_bitwise)}"]
 
 

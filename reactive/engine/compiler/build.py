@@ -258,7 +258,12 @@ def _build_range_index(builder: Builder, node: physical.PhysicalRangeIndex, inpu
 def _build_probe(
     builder: Builder, node: physical.PhysicalProbe | physical.Intervals, inputs: Inputs
 ) -> Node:
-    """Build an inner or outer join that probes two indexes, with the chain and sink above it."""
+    """Build a join that probes two indexes, with the chain and sink above it.
+
+    A semi- or anti-join has neither of the two.
+    """
+    if isinstance(node.join.node, plan.SemiJoin | plan.AntiJoin):
+        return _build_match(builder, node, inputs)
     (left, right), join, chain = inputs, node.join.node, _nodes(*node.chain)
     parts = [join, *chain, *_nodes(node.sink)]
     _connect_indexes(join, left, right)
@@ -276,7 +281,11 @@ def _build_probe(
     return builder.node(node, inputs, make, all_callables(parts))
 
 
-def _build_match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
+def _build_match(
+    builder: Builder,
+    node: physical.Match | physical.PhysicalProbe | physical.Intervals,
+    inputs: Inputs,
+) -> Node:
     """Build a join with a plain operator, which pairs rows without generated loops."""
     (left, right), join = inputs, node.join.node
     assert isinstance(join, AnyJoin)

@@ -3,7 +3,7 @@
     a.lo <= b.t < a.hi          an interval of a finds its points in the ordered index of b,
                                 a point of b finds the intervals around it in the index of a
 
-Needs:  an inner join without equations, whose predicate compares values of both sides
+Needs:  a join without equations, whose predicate compares values of both sides
         (`optimizer.plans.side_conditions`); annotations, if any, of ordered built-in types; all
         callables are lifted; no other node reads the join.
 Pays:   18 times testing every pair, for 10,000 rows on each side with ten partners per row; more
@@ -16,37 +16,52 @@ from optimizer import plan
 from optimizer.expr import Attribute, Lifted, Parameter
 from optimizer.expressions.knowledge import Shapes, shape_of
 from optimizer.kinds.kind import ANYTHING, class_of
+from optimizer.plans import multiway
 from optimizer.plans import side_conditions as range_sides
 from optimizer.plans.properties import bindings, row_shape, shapes
-from optimizer.plans.side_conditions import SideConditions, side_conditions_of
+from optimizer.plans.side_conditions import AnyJoin, SideConditions, side_conditions_of
 from reactive.engine.collections.index import Form, Range
 from reactive.engine.collections.zset import declared_kinds, may_have_family
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Intervals, Op, Physical, PhysicalRangeIndex, ops
-from reactive.engine.operators.plain import PipelineSource
+from reactive.engine.operators.plain import PipelineSource, is_read
 
 _NOTHING = SideConditions((), (), None)
 
 
 def join_intervals(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     """Return how to plan `node` as a join by ranges; None if its join has no usable ranges."""
-    found = chooser.join_of(node)
+    found = chooser.join_of(node) or chooser.outer_join_of(node) or _existence_of(chooser, node)
     if found is None:
         return None
     join, below = found
-    if not isinstance(join, plan.Join) or chooser.depends(join):
-        return None
-    ranges = range_sides.ranges_of(join)
+    ranges = None if chooser.depends(join) else range_sides.ranges_of(join)
     if ranges is None or not _may_be_in_order(join, ranges):
         return None
     return _find(chooser, node, join, below, ranges)
 
 
+def _existence_of(
+    chooser: Chooser, node: plan.Node
+) -> tuple[plan.SemiJoin | plan.AntiJoin, PipelineSource] | None:
+    """Return a semi- or anti-join that needs the partners of rows; None for other nodes.
+
+    A join by one comparison needs only the outermost value of the other side.
+    """
+    if not isinstance(node, plan.SemiJoin | plan.AntiJoin) or not chooser.generates:
+        return None
+    return (
+        (node, PipelineSource((), node))
+        if is_read(node) and multiway.bound_of(node) is None
+        else None
+    )
+
+
 def _find(
     chooser: Chooser,
     node: plan.Node,
-    join: plan.Join,
+    join: AnyJoin,
     below: PipelineSource,
     ranges: range_sides.Ranges,
 ) -> Asking[Physical]:
@@ -76,7 +91,7 @@ def _seen_from(own: range_sides.Span, other: range_sides.Span) -> Form:
     return "high" if own.high is None else _form(other)
 
 
-def _may_be_in_order(join: plan.Join, ranges: range_sides.Ranges) -> bool:
+def _may_be_in_order(join: AnyJoin, ranges: range_sides.Ranges) -> bool:
     """Return True unless the known types of the values have no order."""
     sides = (ranges.left, shapes(join.left)), (ranges.right, (row_shape(join.right),))
     return all(_may_have_order(end, of) for span, of in sides for end in span.ends)
