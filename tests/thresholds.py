@@ -97,6 +97,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.engine.collections.ranked.LEAST": Threshold(1, 128),
     "reactive.engine.collections.ranked.LOAD": Threshold(2, 512),
     "reactive.engine.collections.ranked.MOST": Threshold(4, 1024),
+    "reactive.engine.dataflow.schedule.LATEST": Threshold(0),
     "reactive.engine.dataflow.schedule.OFTEN": Threshold(0),
     "reactive.borders.durable.opening.BATCH": Threshold(1),
     "reactive.borders.durable.group.MOST": Threshold(1),

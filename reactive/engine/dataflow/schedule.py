@@ -397,8 +397,10 @@ def find_leaf_moves(leaf: Node) -> Moves | None:
     return found
 
 
-OFTEN = 64
-"""Walks after which generated code replaces a schedule."""
+OFTEN = 8
+"""Walks after which generated code replaces a schedule of up to this number of nodes."""
+LATEST = 64
+"""Walks after which it replaces any schedule; in between, one walk for each node is enough."""
 MOST = 1000
 """Maximum number of nodes of a schedule; above it, a `Walk` finds the reached nodes."""
 
@@ -449,8 +451,8 @@ class Schedule:
 
     @property
     def is_in_use(self) -> bool:
-        """True after enough walks for generated code to pay off."""
-        return self._walks >= OFTEN
+        """True after enough walks for generated code to pay off: its cost grows with the nodes."""
+        return self._walks >= min(max(OFTEN, len(self.nodes)), LATEST)
 
     def clear(self) -> None:
         """Empty the inboxes of an interrupted walk."""

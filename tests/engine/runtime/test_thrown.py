@@ -15,7 +15,7 @@ import pytest
 from reactive import Database, Max, Sum
 from reactive.engine.compiler.queries import MANY_READERS
 from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.schedule import OFTEN
+from reactive.engine.dataflow.schedule import LATEST
 from tests.budget import stride
 from tests.moments import Moments
 
@@ -53,7 +53,7 @@ class Side:
         self.following = [view.subscribe(_into(heard)) for view, heard in pairs]
         left.add_all([(1, 2), (2, 3), (3, 1)])
         right.add_all([(1, 1), (3, 3)])
-        for _ in range(OFTEN if in_use else 0):  # its commits are a function by now
+        for _ in range(LATEST if in_use else 0):  # its commits are a function by now
             left.add((9, 9))
             left.remove((9, 9))
 
