@@ -42,6 +42,7 @@ from reactive.api.table import Table
 from reactive.borders.mirrors.kinds import Key, MirrorKind
 from reactive.borders.mirrors.touching.statements import written_by_triggers
 from reactive.borders.mirrors.touching.touched_rows import TouchedRows, commit_over, without_old
+from reactive.engine.runtime.collector import pause_collector
 from reactive.engine.transactions.prepared import PreparedTransaction
 from reactive.errors import TransactionError
 
@@ -164,9 +165,10 @@ class MirrorPublisher:
         self.changed = {}
         if self.behind is not None:
             touched.take(self.behind)
-        for kind, table in self.tables:
-            if self._engine.tables.get(table.plan.number) is table:  # else dropped
-                self._fill(touched, kind, table, touched.of(kind))
+        with pause_collector():
+            for kind, table in self.tables:
+                if self._engine.tables.get(table.plan.number) is table:  # else dropped
+                    self._fill(touched, kind, table, touched.of(kind))
 
     def follows(self, connection: Connection) -> bool:
         """Return True if a connection belongs to the followed engine."""

@@ -396,7 +396,7 @@ class KeyedStore:
     def _add_new(self, rows: Sequence[Row]) -> bool:
         """Add all rows together if all their keys are new; otherwise return False."""
         try:
-            new = dict(zip(self._keys(rows), rows, strict=True))
+            new = dict(zip(self.keys_of(rows), rows, strict=True))
             is_new = len(new) == len(rows) and new.keys().isdisjoint(self.by_key.keys())
         except Exception as error:  # as above
             reraise_asynchronous(error)
@@ -412,7 +412,7 @@ class KeyedStore:
             raise
         return True
 
-    def _keys(self, rows: Sequence[Row]) -> Iterable[Any]:
+    def keys_of(self, rows: Sequence[Row]) -> Iterable[Any]:
         """Return the keys of rows; keys that may be a NaN are checked one by one."""
         keys = list(map(self.call, rows))
         return keys if SURE.issuperset(map(type, keys)) else map(self.key, rows)
@@ -441,20 +441,24 @@ class KeyedStore:
             self.revert(done)
             raise
 
+    def replace(self, gone: Mapping[Any, Row], come: Mapping[Any, Row]) -> None:
+        """Remove stored rows and add others, both by key; an interrupt changes nothing."""
+        try:
+            for key in gone:
+                del self.by_key[key]
+            self.by_key.update(come)
+        except BaseException:
+            for key in come.keys() - gone.keys():
+                self.by_key.pop(key, None)
+            self.by_key.update(gone)
+            raise
+
     def revert(self, changes: Iterable[Pair]) -> None:
-        """Undo changes; if an interrupt arrives, the store is left as before."""
+        """Undo changes; if an interrupt arrives, the store is left as before: undo again later."""
         net = consolidate(changes)
         came = {self.key(row): row for row, weight in net if weight > 0}
         gone = {self.key(row): row for row, weight in net if weight < 0}
-        try:
-            for key in came:
-                del self.by_key[key]
-            self.by_key.update(gone)
-        except BaseException:  # an interrupt: a later undo starts again
-            for key in gone.keys() - came.keys():
-                self.by_key.pop(key, None)
-            self.by_key.update(came)
-            raise
+        self.replace(came, gone)
 
     def take(self, count: int) -> list[Row]:
         """Remove `count` rows for another store; the last rows added are removed first."""

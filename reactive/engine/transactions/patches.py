@@ -365,8 +365,8 @@ class StatementGuard:
     def gate(self) -> RowGate:
         return self.unguarded.gate
 
-    def keep_lost(self) -> None:
-        self.unguarded.keep_lost()
+    def note_removal(self) -> None:
+        self.unguarded.note_removal()
 
     def check(self, row: object) -> None:
         self.unguarded.check(row)

@@ -379,7 +379,7 @@ def bring_back(engine: Engine, pending: Pending) -> None:
         _apply_change(broken.back, table, negate(delta))
     for table, delta in pending:
         _apply_change(broken.back, table, delta)
-        table._do.keep_lost()
+        table._do.note_removal()
     pending.updates.move_to(engine.version + 1)
     left = tuple([each for each in engine.aside if each is not pending])
     # no call in between here either
@@ -422,7 +422,7 @@ def rebase(engine: Engine, pending: Pending) -> None:
     for table, delta in statements:
         table._store.revert(negate(delta))
         pending.append((table, delta))
-        table._do.keep_lost()
+        table._do.note_removal()
 
 
 def check_beside(engine: Engine, changes: Sequence[Change]) -> None:

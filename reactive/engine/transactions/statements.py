@@ -30,7 +30,7 @@ from reactive.engine.storage.rows import (
     times_text,
 )
 from reactive.engine.storage.store import Absent, BagStore, Duplicate, RowStore
-from reactive.engine.transactions import one_row, row_gate, rows_by_field
+from reactive.engine.transactions import bulk_upsert, one_row, row_gate, rows_by_field
 from reactive.engine.transactions.row_gate import RowGate
 from reactive.errors import TableError
 
@@ -79,9 +79,14 @@ class Statements:
         self.add_one = self.add if self.gate.text is None else self._add_first
         self.remove_one = self.remove
 
-    def keep_lost(self) -> None:
-        """Continue a transaction after another commit, before which it may have removed rows."""
+    def note_removal(self) -> None:
+        """Note that rows are removed which this transaction may add again."""
         self._lost_at = self._engine.version
+
+    @property
+    def is_part(self) -> bool:
+        """True while several statements run as one."""
+        return self._known is not None
 
     def add(
         self, row: Row, count: int = 1, *, is_new: bool = True, known: Collection[Any] = ()
@@ -121,8 +126,7 @@ class Statements:
         )
         add = None if plain is None else getattr(self.store, "add_plain", None)
         try:
-            if self._may_return():
-                checked = self._intern(checked)
+            checked = self.intern_returned(checked)
             if add is not None and not len(self.store):
                 self.add_one, self.remove_one = self._add_first, self._remove_first
             batch = UniformDelta((), 1)  # built before: no call follows the change
@@ -338,6 +342,9 @@ class Statements:
     def upsert_all(self, rows: Iterable[Row]) -> list[Pair]:
         """Upsert rows in order, as one statement, and return the whole delta."""
         rows, upsert = list(rows), self.upsert
+        delta = bulk_upsert.upsert_together(self, rows)
+        if delta is not None:
+            return delta
         if hasattr(self.store, "expect"):
             self.store.expect(map(self._table._keyed.key, map(self.gate.check_row, rows)))
         return self.together(*((lambda r=row: upsert(r)) for row in rows))
@@ -380,6 +387,10 @@ class Statements:
             return True
         is_lost = self._lost_at == self._engine.version and self._table.plan.stored
         return is_lost and self._engine.pending is not None
+
+    def intern_returned(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Replace rows by the equal objects that were removed before, if any may have been."""
+        return self._intern(rows) if self._may_return() else rows
 
     def intern_row(self, row: Row) -> Row:
         """Return the row, or the equal object that the open transaction has removed, if any."""
