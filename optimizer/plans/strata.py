@@ -104,15 +104,14 @@ def _relations_of_body(node: plan.Fixpoint, body: plan.Node) -> set[int]:
 
 def _group_relations(reads: list[set[int]]) -> list[list[int]]:
     """Group relations that read each other, directly or not; each group after all that it reads."""
-    reached = [set(direct) for direct in reads]
-    for _ in reads:
-        for some in reached:
-            some |= {far for near in [*some] for far in reached[near]}
-    groups: list[list[int]] = []
-    for index, mine in sorted(enumerate(reached), key=lambda pair: len(pair[1] | {pair[0]})):
-        if not any(index in group for group in groups):
-            groups.append(sorted({index} | {n for n in mine if index in reached[n]}))
-    return groups
+    reached = [sum(1 << near for near in {*direct, index}) for index, direct in enumerate(reads)]
+    for over in range(len(reads)):  # Warshall: a bit for each relation
+        beyond, bit = reached[over], 1 << over
+        reached = [mine | beyond if mine & bit else mine for mine in reached]
+    groups: dict[int, list[int]] = {}  # relations that read each other reach the same ones
+    for index in sorted(range(len(reads)), key=lambda index: (reached[index].bit_count(), index)):
+        groups.setdefault(reached[index], []).append(index)
+    return list(groups.values())
 
 
 Step = tuple[str, str]

@@ -441,7 +441,7 @@ class KeyedStore:
             self.revert(done)
             raise
 
-    def replace(self, gone: Mapping[Any, Row], come: Mapping[Any, Row]) -> None:
+    def replace_by_key(self, gone: Mapping[Any, Row], come: Mapping[Any, Row]) -> None:
         """Remove stored rows and add others, both by key; an interrupt changes nothing."""
         try:
             for key in gone:
@@ -458,7 +458,7 @@ class KeyedStore:
         net = consolidate(changes)
         came = {self.key(row): row for row, weight in net if weight > 0}
         gone = {self.key(row): row for row, weight in net if weight < 0}
-        self.replace(came, gone)
+        self.replace_by_key(came, gone)
 
     def take(self, count: int) -> list[Row]:
         """Remove `count` rows for another store; the last rows added are removed first."""

@@ -50,7 +50,7 @@ def upsert_together(statements: Statements, rows: Sequence[Row]) -> list[Pair] |
         delta.append((new, 1))
     if gone:
         statements.note_removal()
-    store.replace(gone, come)
+    store.replace_by_key(gone, come)
     return delta
 
 
