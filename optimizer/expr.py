@@ -26,6 +26,7 @@ Three nodes stand for queries in callables, until `optimizer.subqueries` rewrite
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter, is_
@@ -352,6 +353,8 @@ Function: TypeAlias = Opaque | Lifted
 TRUE = Constant(True, meaning(True))
 FALSE = Constant(False, meaning(False))
 NONE = Constant(None, meaning(None))
+NAN = Constant(math.nan, meaning(math.nan))
+"""A key that matches nothing."""
 
 
 def constant(value: Any, name: str | None = None) -> Constant:

@@ -14,12 +14,12 @@ An equation stays an equation, so that its sides are still keys.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from optimizer.expr import (
     FALSE,
+    NAN,
     NONE,
     TRUE,
     Apply,
@@ -136,8 +136,6 @@ def _outcome_shown(body: Expr) -> Expr:
 
 
 NUMBERS = (int, float, complex, len, ord)
-NAN = constant(math.nan)
-"""A key that matches nothing."""
 
 
 def as_lifted(function: Function) -> Lifted:
@@ -228,17 +226,6 @@ def succeeds(needed: tuple[Expr, ...]) -> Expr:
 
 def fails(needed: tuple[Expr, ...]) -> Expr:
     return Operation("not", (succeeds(needed),))
-
-
-def failing_parts(test: Expr) -> tuple[Expr, ...]:
-    """Return the parts of which one raises, as `fails` asks; () for any other test."""
-    match test:
-        case Operation("not", (Attempt(First(needed, then), otherwise),)) if (
-            then == TRUE and otherwise == FALSE
-        ):
-            return needed
-        case _:
-            return ()
 
 
 def or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:

@@ -24,17 +24,22 @@ from types import MappingProxyType
 from typing import Any
 
 from optimizer.expr import (
+    FALSE,
+    TRUE,
     Again,
     And,
+    Attempt,
     Attribute,
     Call,
     Constant,
     Expr,
+    First,
     Item,
     Operation,
     Or,
     Parameter,
     Slot,
+    conjunction,
     constant,
     parts,
 )
@@ -111,6 +116,22 @@ def operand_checks(test: Expr, shapes: Shapes) -> dict[Expr, Expr] | None:
     """
     found = _Operands(shapes)
     return found.checks() if found.cannot_raise(test) else None
+
+
+def checks_of_failure(test: Expr, shapes: Shapes) -> dict[Expr, Expr] | None:
+    """Return the checks of operands of a test that an expression raises, by the operand.
+
+    If operands pass the checks, the test is false. Return None for any other test.
+
+    not attempt(first (o.qty < c.tier) then True)       o.qty and c.tier are numbers
+    """
+    match test:
+        case Operation("not", (Attempt(First(needed, then), otherwise),)) if (
+            then == TRUE and otherwise == FALSE
+        ):
+            return operand_checks(conjunction(needed), shapes)
+        case _:
+            return None
 
 
 def equation_with_checks(

@@ -58,6 +58,7 @@ from collections.abc import Mapping, Sequence
 from optimizer import plan
 from optimizer.expr import (
     FALSE,
+    NAN,
     Attempt,
     Call,
     Constant,
@@ -71,10 +72,10 @@ from optimizer.expr import (
     conjuncts,
     reads,
 )
-from optimizer.expressions.attempts import NAN, failing_parts
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.operand_checks import (
     Comparison,
+    checks_of_failure,
     comparisons_with_checks,
     equation_with_checks,
     operand_checks,
@@ -250,11 +251,10 @@ class _Finder:
 
         Rows that pass the checks of its operands raise nothing; other rows meet all rows.
         """
-        needed = failing_parts(test)
         is_join = isinstance(self._node, plan.Join) and not self._is_strict
-        if not needed or not is_join or self._blocked or side_of(test, self._count) is not None:
+        if not is_join or self._blocked or side_of(test, self._count) is not None:
             return
-        checks = operand_checks(conjunction(needed), self._shapes)
+        checks = checks_of_failure(test, self._shapes)
         if checks is not None:
             self._add_checks(checks)
             self.left.append(SideTerm(self._left(NAN), is_key=True))
