@@ -28,6 +28,7 @@ from itertools import accumulate
 from operator import eq, itemgetter
 from typing import Any, NamedTuple, Self, overload
 
+from optimizer.kinds.fields import by_recent_class
 from reactive.engine.collections.zset import DECIMAL_NAN, Row, canonical, is_nan
 
 
@@ -56,8 +57,8 @@ class _First:
 
 
 LAST, FIRST = _Last(), _First()
-_NO_ORDER = getattr(object, "__lt__")  # noqa: B009
-_EXACT = frozenset([int, str, bytes])
+NO_ORDER = getattr(object, "__lt__")  # noqa: B009
+EXACT_ORDER = frozenset([int, str, bytes])
 
 
 def sort_key(key: Any) -> Any:
@@ -67,7 +68,7 @@ def sort_key(key: Any) -> Any:
     """
     if isinstance(key, tuple) and key.__class__.__lt__ is tuple.__lt__:
         for part in key:
-            if part.__class__ not in _EXACT:
+            if part.__class__ not in EXACT_ORDER:
                 return tuple(map(sort_key, key))
         return key
     key = canonical(key)
@@ -119,10 +120,10 @@ def tie_key(value: Any) -> tuple[Any, ...]:
         return (4, value)
     if isinstance(value, tuple):
         return (5, tuple(map(tie_key, value)))
-    if hasattr(kind, "__dataclass_fields__") and kind.__lt__ is not _NO_ORDER:
+    if hasattr(kind, "__dataclass_fields__") and kind.__lt__ is not NO_ORDER:
         fields = (getattr(value, f.name) for f in dataclasses.fields(kind) if f.compare)
         return (6, kind.__qualname__, tuple(map(tie_key, fields)))
-    if kind.__lt__ is _NO_ORDER or isinstance(value, Set | complex):
+    if kind.__lt__ is NO_ORDER or isinstance(value, Set | complex):
         return (9,)
     try:
         if value.__lt__(value) is NotImplemented:
@@ -139,9 +140,24 @@ def add_none_note(error: BaseException) -> None:
         error.add_note('  nulls="first" or nulls="last" gives None a place')
 
 
+@by_recent_class(64)
+def has_order(kind: Any) -> bool:
+    """Return False if no value of a class compares: `Struct` of msgspec has a method, but `order=`.
+
+    >>> has_order(int), has_order(object)
+    (True, False)
+    """
+    config = getattr(kind, "__struct_config__", None)
+    is_shared = config is not None and not getattr(config, "order", True)
+    method = kind.__lt__
+    if is_shared and method.__objclass__.__module__.partition(".")[0] == "msgspec":
+        return False
+    return method is not NO_ORDER
+
+
 def is_comparable_class(kind: Any) -> bool:
     """Return True if rows of a class with equal keys are sorted by themselves, not by arrival."""
-    if kind.__lt__ is _NO_ORDER:
+    if not has_order(kind):
         return kind is type(None)
     return not issubclass(kind, Set | complex)
 
@@ -203,49 +219,7 @@ def _is_plain_column(values: Sequence[Any]) -> bool:
     kinds = set(map(type, values))
     if kinds == {float}:
         return all(map(eq, values, values))  # no NaN
-    return len(kinds) == 1 and kinds <= _EXACT
-
-
-def precedes(row: Row, other: Row) -> bool:
-    """Return True if a row sorts before another with an equal key, whatever their order of arrival.
-
-    Equals `tie_key(row) < tie_key(other)`, but stops at the first difference.
-    """
-    kind: Any = row.__class__
-    if row is other or (kind is other.__class__ and kind.__lt__ is _NO_ORDER):
-        return False
-    return _compare_values(row, other) < 0
-
-
-def _compare_values(value: Any, other: Any) -> int:
-    """Return a number below 0, 0 or above 0 if the first is less, equal or greater."""
-    if value is other:
-        return 0
-    kind: Any = value.__class__
-    if kind is other.__class__:
-        if kind in _EXACT:
-            return -1 if value < other else int(other < value)
-        if kind.__lt__ is _NO_ORDER:
-            return 0
-        if isinstance(value, tuple):
-            for part, its in zip(value, other, strict=False):
-                if part is its:
-                    continue
-                if part.__class__ is its.__class__ and part.__class__ in _EXACT:
-                    if part != its:  # as below, without a call
-                        return -1 if part < its else 1
-                elif found := _compare_values(part, its):
-                    return found
-            return len(value) - len(other)
-        if hasattr(kind, "__dataclass_fields__"):
-            for field in dataclasses.fields(kind):
-                if field.compare:
-                    found = _compare_values(getattr(value, field.name), getattr(other, field.name))
-                    if found:
-                        return found
-            return 0
-    left, right = tie_key(value), tie_key(other)
-    return -1 if left < right else int(right < left)
+    return len(kinds) == 1 and kinds <= EXACT_ORDER
 
 
 class EditParts(NamedTuple):

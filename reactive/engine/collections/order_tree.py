@@ -31,7 +31,8 @@ from itertools import chain
 from operator import is_
 from typing import Any, Protocol, TypeAlias
 
-from reactive.engine.collections.order import pairs_in_order, precedes, sort_key
+from reactive.engine.collections.order import pairs_in_order, sort_key
+from reactive.engine.collections.ties import precedes
 from reactive.engine.collections.zset import Row
 
 MOST, LEAST = 64, 16

@@ -37,8 +37,8 @@ from itertools import accumulate, chain
 from struct import Struct
 from typing import Any
 
-from reactive.engine.collections.order import precedes
 from reactive.engine.collections.sorting import chunks_in_order, cut_chunks
+from reactive.engine.collections.ties import precedes
 from reactive.engine.collections.zset import Row
 
 ABSENT: Any = object()

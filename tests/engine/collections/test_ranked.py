@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Database
-from reactive.engine.collections.order import is_comparable_class, precedes, tie_key
+from reactive.engine.collections.order import is_comparable_class, tie_key
 from reactive.engine.collections.ranked import ABSENT, LOAD, RankedIndex
+from reactive.engine.collections.ties import precedes
 from reactive.engine.operators.order_by import OrderBy
 from tests.budget import examples
 
