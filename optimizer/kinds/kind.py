@@ -33,13 +33,14 @@ import datetime as dt
 import sys
 import typing
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from optimizer.kinds.fields import annotations_with_metadata, is_record, members
+from optimizer.record import record
 
 SCALARS: frozenset[type] = frozenset(
     {NoneType, bool, int, float, str, bytes, Decimal}
@@ -53,12 +54,12 @@ def is_uuid(kind: object) -> bool:
     return (getattr(kind, "__module__", None), getattr(kind, "__name__", None)) == ("uuid", "UUID")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Anything:
     """A value without declaration."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scalar:
     """A single value of a plain class. `zone` is the declared time zone of datetimes."""
 
@@ -66,35 +67,35 @@ class Scalar:
     zone: dt.tzinfo | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Members:
     """A member of an enumeration."""
 
     python: type[Enum]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Choice:
     """One of some values, as `Literal` declares them."""
 
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Either:
     """A value of one of several kinds, in their declared order."""
 
     kinds: tuple[Kind, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Places:
     """A tuple of a fixed number of items."""
 
     items: tuple[Kind, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Items:
     """A collection of any number of items of one kind.
 
@@ -107,7 +108,7 @@ class Items:
     abstract: type | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """A mapping. `python` and `abstract` have the same meaning as in `Items`."""
 
@@ -117,7 +118,7 @@ class Table:
     abstract: type | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Struct:
     """A record of a class. `arguments` are the types in brackets of a generic one: `Box[int]`."""
 
@@ -145,7 +146,7 @@ class Struct:
         return {name: _replace_type_variables(hint, given) for name, hint in found.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instance:
     """An instance of any other class."""
 

@@ -47,7 +47,7 @@ Source: [slender] chapter 3: cost and degree of nested queries, applied to the p
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import IntEnum
 from functools import lru_cache
 from math import inf
@@ -83,7 +83,7 @@ class Calls:
         object.__setattr__(self, "names", tuple(self.path.split(".")))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Facts:
     """Everything that the optimizer needs to know of a kind of node.
 

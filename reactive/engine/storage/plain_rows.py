@@ -22,6 +22,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 from optimizer.kinds.fields import by_class, compared_names
+from optimizer.record import record
 from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.zset import Row
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -60,7 +61,7 @@ class OtherClass(Exception):
     """A row has another class than the field was chosen for."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@record
 class RowText:
     """Source text of tests of a row of `Kind`, for generated code.
 
@@ -79,7 +80,7 @@ class RowText:
     parts: Sequence[tuple[str, frozenset[type]]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@record
 class RowField:
     """A field that can serve to find rows of a class.
 
@@ -95,7 +96,7 @@ class RowField:
     text: RowText
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@record
 class PlainTest:
     """A test for rows that have one class and are all plain.
 

@@ -29,7 +29,6 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -50,6 +49,7 @@ from optimizer.kinds.kind import (
     with_none,
 )
 from optimizer.kinds.kind import name_of as kind_name
+from optimizer.record import record
 from optimizer.rewriting import columns
 from reactive.engine.codegen.functions import BoundValues, build, build_at_first_call
 from reactive.engine.collections.zset import Pair, Row, consolidate
@@ -68,7 +68,7 @@ ALWAYS_STRICT = "__always_strict__"
 """Attribute of row classes whose values have the declared classes in every database."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CheckedPart:
     """A part of a row that does not admit everything.
 
