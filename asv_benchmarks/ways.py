@@ -340,17 +340,18 @@ WAYS = (
     ),
     Way(
         "outer joins, in the loop above",
-        (left_join_rows, left_join_groups, full_join_rows),
+        (left_join_rows, full_join_rows),
         ("reactive/engine/operators/loops/outer_join_loops.py",),
         off=(("reactive.engine.compiler.chooser.Chooser.outer_join_of", lambda self, node: None),),
     ),
     Way(
         "sums in the place of rows",
-        (join_sum, join_sum_right),
+        (join_sum, join_sum_right, left_join_groups),
         (
             *("reactive/engine/operators/join.py", "reactive/engine/operators/loops/first_load.py"),
             *(
                 "reactive/engine/operators/loops/factored_aggregate.py",
+                "reactive/engine/operators/loops/padded_sides.py",
                 "reactive/engine/compiler/choices/sum_sides.py",
             ),
             "optimizer/plans/factorization.py",

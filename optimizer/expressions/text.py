@@ -117,6 +117,14 @@ def _make_readable(expr: Expr) -> Expr:
             return expr
 
 
+def separate_needs(test: Expr) -> tuple[Expr, ...]:
+    """Return a test that several expressions do not raise as a test of each; others alone."""
+    match test:
+        case Attempt(First(needed, then), otherwise) if then == TRUE and otherwise == FALSE:
+            return tuple(Attempt(First((need,), TRUE), FALSE) for need in needed)
+    return (test,)
+
+
 def constant_text(constant: Constant) -> str:
     """Return a constant in words."""
     value = constant.value

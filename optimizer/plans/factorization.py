@@ -8,6 +8,10 @@
 A side is stored as sums if the group has no part of it. A side that is a join itself is always
 stored as sums, by its part of the group, so that its pairs are never stored.
 
+An outer join is the inner join of its sides after padding: a key without rows on one side has the
+row None there. So its sides are split in the same way. A side whose rows stay without partners has
+sums of the rows whose key equals nothing, too.
+
 Sound:  sums and counts are bilinear: over pairs, they are products of the sums and counts of the
         sides. A value reads one side, so that it is multiplied by counts only, which is exact; or
         is a product of integers. With other numbers in a product, or if a callable raises for a
@@ -24,10 +28,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from optimizer import plan
 from optimizer.expr import (
     NONE,
+    Call,
     Conditional,
     Expr,
     Lifted,
@@ -41,20 +47,27 @@ from optimizer.expr import (
     rebuilt,
     substitute,
 )
-from optimizer.expressions.knowledge import Shapes, is_value
-from optimizer.expressions.text import needs, over, surely
+from optimizer.expressions.knowledge import Pure, Shapes, is_value
+from optimizer.expressions.text import needs, over, separate_needs, surely
 from optimizer.plans import multiway
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings, may_be_negative, once, shapes
-from optimizer.plans.side_conditions import join_match, residual, side_conditions_of
+from optimizer.plans.side_conditions import (
+    join_match,
+    pair_shapes,
+    residual,
+    side_conditions_of,
+)
 from optimizer.record import record
 
 LEFT, RIGHT = 0, 1
+Tests = tuple[Expr, ...]
 Factored = tuple[Expr | None, Expr | None]
 LINEAR = frozenset({"Count", "Sum", "Avg"})
 OVER_VALUES = frozenset({"Min", "Max", "CountDistinct", "Collect"})
 KNOWN = LINEAR | OVER_VALUES
 INNER = plan.Join | plan.Product
+KEYED = plan.Join | plan.Product | plan.OuterJoin
 
 
 @record
@@ -63,13 +76,15 @@ class Sums:
 
     `groups` are the parts of the group that the side has, `values` the summed expressions; both are
     expressions over the side's rows, or, if the side is a split join, over `below`. Rows that fail
-    one of the `tests` are left out.
+    one of the `tests` are left out. A side that `is_kept` also sums the rows whose key equals
+    nothing: an outer join keeps its rows without partners.
     """
 
     groups: tuple[Expr, ...]
     values: tuple[Expr, ...]
     tests: tuple[Expr, ...] = ()
     below: Factorization | None = None
+    is_kept: bool = False
 
 
 @record
@@ -79,7 +94,7 @@ class Factorization:
     A side is stored as `Sums`, or as rows (None). `parts` and `values` are over the pair, where
     `left_group0` and `left_sum0` stand for the stored groups and sums of a side. A value reads one
     side, or is the product of a value of the left and one of the right. `tests` are the tests of
-    sides that are stored as rows.
+    sides that are stored as rows. `kept` names the sides whose rows stay without partners.
     """
 
     left: Sums | None
@@ -87,6 +102,7 @@ class Factorization:
     parts: tuple[Expr, ...]
     values: tuple[Expr | tuple[Expr, Expr] | None, ...]
     tests: tuple[Expr, ...] = ()
+    kept: frozenset[str] = frozenset()
 
 
 NO_FACTORIZATION = Factorization(None, None, (), ())
@@ -109,11 +125,11 @@ def _find_factorization(node: plan.Aggregate) -> Factorization | None:
     over = _over_join(node)
     if over is None:
         return None
-    join, keys, values = over
+    join, keys, values, tests = over
     as_parts = [a.name in OVER_VALUES for a in node.aggregates]
     whole = [v for v, is_part in zip(values, as_parts, strict=True) if is_part and v is not None]
     summed = [None if is_part else v for v, is_part in zip(values, as_parts, strict=True)]
-    found = _factors(join, (*keys, *whole), summed)
+    found = _factors(join, (*keys, *whole), summed, tests)
     if found is None or not _has_sums(found):
         return None
     parts = iter(found.parts[len(keys) :])
@@ -130,11 +146,11 @@ def _has_sums(factors: Factorization) -> bool:
 
 def _over_join(
     node: plan.Aggregate,
-) -> tuple[INNER, tuple[Expr, ...], tuple[Expr | None, ...]] | None:
-    """Return the join below an aggregate, and the key and the values as expressions over its pairs.
+) -> tuple[KEYED, tuple[Expr, ...], tuple[Expr | None, ...], Tests] | None:
+    """Return the join below an aggregate, with the key, the values and the tests of its pairs.
 
     The key is a tuple of one expression, or none; the value of a `Count` is None. Return None in
-    place of all three if there is no join, a callable is not lifted, or an aggregate cannot be
+    place of all four if there is no join, a callable is not lifted, or an aggregate cannot be
     computed from sums, counts and distinct values.
     """
     called = [] if node.key is None else [node.key]
@@ -148,13 +164,23 @@ def _over_join(
     if not all(isinstance(f, Lifted) for f in read):
         return None
     bodies = [f.body for f in called if isinstance(f, Lifted)]
-    summands = [_summand(a, shapes(node.input)) for a in node.aggregates if a.name != "Count"]
-    found = _join_through_select(node.input, [*bodies, *(s for s in summands if s is not None)])
+    shown = _present_shapes(node.input)
+    summands = [_summand(a, shown) for a in node.aggregates if a.name != "Count"]
+    found = _keyed_through_select(node.input, [*bodies, *(s for s in summands if s is not None)])
     if found is None or None in summands:
         return None
     join, left = found[0], iter(found[1])
     keys = tuple(next(left) for _ in called)
-    return join, keys, tuple(None if value is None else next(left) for value in values)
+    return join, keys, tuple(None if value is None else next(left) for value in values), found[2]
+
+
+def _present_shapes(node: plan.Node) -> Shapes:
+    """Return the shapes of rows; of an outer join, those of its rows with partners.
+
+    A row in whose place there is None raises where its fields are read, any number of times.
+    """
+    base = _below_tests(node)
+    return pair_shapes(base) if isinstance(base, plan.OuterJoin) else shapes(node)
 
 
 def _summand(folded: plan.Folded, of: Shapes) -> Expr | None:
@@ -176,28 +202,54 @@ def _summand(folded: plan.Folded, of: Shapes) -> Expr | None:
 def _join_through_select(
     node: plan.Node, bodies: Sequence[Expr]
 ) -> tuple[INNER, Sequence[Expr]] | None:
-    """Return the join that a node is, or projects, and `bodies` as expressions over its pairs.
+    """Return the inner join that a node is, or projects, as `_keyed_through_select`."""
+    match _keyed_through_select(node, bodies):
+        case (plan.Join() | plan.Product() as join, exprs, ()):
+            return join, exprs
+    return None
+
+
+def _keyed_through_select(
+    node: plan.Node, bodies: Sequence[Expr]
+) -> tuple[KEYED, Sequence[Expr], Tests] | None:
+    """Return the join that a node is, or projects, `bodies` as expressions over its pairs, and
+    their tests: the conditions above an outer join.
 
     Return None for other nodes, and if the projection makes iterators or containers, or may raise
     where the bodies do not.
     """
-    match node:
-        case plan.Join() | plan.Product():
-            return node, bodies
-        case plan.Select(plan.Join() | plan.Product() as join) | plan.Extend(
-            plan.Join() | plan.Product() as join
-        ):
-            of, row = shapes(join), outputs(node)
-            composed = [over(body, row) for body in bodies]
-            asked = {part for body in composed for part in surely(body)}
-            sound = all(is_value(e, of) and asked.issuperset(needs(e, of)) for e in row)
-            return (join, composed) if sound else None
-        case _:
-            return None
+    if not isinstance(node, plan.Select | plan.Extend):
+        join = _below_tests(node)
+        return (join, bodies, _tests_above(node)) if isinstance(join, KEYED) else None
+    join = _below_tests(node.input)
+    if not isinstance(join, KEYED):
+        return None
+    of, row = shapes(join), outputs(node)
+    composed = [over(body, row) for body in bodies]
+    asked = {part for body in composed for part in surely(body)}
+    sound = all(is_value(e, of) and asked.issuperset(needs(e, of)) for e in row)
+    return (join, composed, _tests_above(node.input)) if sound else None
+
+
+def _below_tests(node: plan.Node) -> plan.Node:
+    """Return the outer join below conditions; other nodes unchanged."""
+    below = node
+    while isinstance(below, plan.Where) and isinstance(below.predicate, Lifted):
+        below = below.input
+    return below if isinstance(below, plan.OuterJoin) else node
+
+
+def _tests_above(node: plan.Node) -> Tests:
+    """Return the conditions above an outer join, the lowest first; () for other nodes."""
+    tests: Tests = ()
+    while isinstance(node, plan.Where) and isinstance(node.predicate, Lifted):
+        own = [part for test in conjuncts(node.predicate.body) for part in separate_needs(test)]
+        tests, node = (*own, *tests), node.input
+    return tests
 
 
 def _factors(
-    join: INNER,
+    join: KEYED,
     wanted: Sequence[Expr],
     values: Sequence[Expr | None],
     above: Sequence[Expr] = (),
@@ -208,11 +260,11 @@ def _factors(
     """
     wide = multiway.multiway_of(join) if isinstance(join, plan.Join) else None
     of_pairs = _Pairs(bindings(join.left))
-    tests = _tests_of_pairs(join)
+    tests, kept = _tests_of_pairs(join), _kept_sides(join)
     if tests is None or (wide is not None and wide.is_cyclic):
         return None
     tested = of_pairs.tests([*tests, *above])
-    if tested is None:
+    if tested is None or (kept and tests):
         return None
     groups = of_pairs.parts(wanted)
     factors = [None if value is None else of_pairs.factors(value) for value in values]
@@ -221,14 +273,16 @@ def _factors(
     summed = [list(dict.fromkeys(_factors_of_side(factors, side))) for side in (LEFT, RIGHT)]
     sums: list[Sums | None] = [None, None]
     if not groups[0] or _join_through_select(join.left, ()) is not None:
-        sums[0] = _left(join, groups[0], summed[0], tested[0])
+        left = _left(join, groups[0], summed[0], _of_padded(tested[0], "right" in kept))
+        sums[0] = replace(left, is_kept="left" in kept)
     if not groups[1]:
-        right, asked = map(of_pairs.of_right, (summed[1], tested[1]))
-        sums[1] = Sums((), right, asked)
+        asked = _of_padded(tested[1], "left" in kept)
+        right, asked = map(of_pairs.of_right, (summed[1], asked))
+        sums[1] = Sums((), right, asked, is_kept="right" in kept)
     parts_of: dict[Expr, Expr] = {}
     sums_of: dict[Expr, Expr] = {}
-    for side, kept in enumerate(sums):
-        if kept is not None:
+    for side, stored in enumerate(sums):
+        if stored is not None:
             name = ("left", "right")[side]
             parts_of |= {e: Local(f"{name}_group{i}") for i, e in enumerate(groups[side])}
             sums_of |= {e: Local(f"{name}_sum{i}") for i, e in enumerate(summed[side])}
@@ -237,8 +291,36 @@ def _factors(
         sums[1],
         tuple(_replace_by_names(part, parts_of) for part in wanted),
         tuple(None if f is None else _stored_sum(f, sums_of) for f in factors),
-        tuple(t for kept, of in zip(sums, tested, strict=True) if kept is None for t in of),
+        tuple(t for stored, of in zip(sums, tested, strict=True) if stored is None for t in of),
+        kept,
     )
+
+
+def _of_padded(tests: Sequence[Expr], is_padded: bool) -> Sequence[Expr]:
+    """Return the tests of the rows of a side; a padded side has no sums if a row fails one.
+
+    Its rows are partners, even if no pair of them passes.
+    """
+    return [Call(REQUIRE, (test,)) for test in tests] if is_padded else tests
+
+
+class _Require(Pure):
+    """A callable of expressions: True, or an exception in place of False."""
+
+    def __call__(self, test: Any) -> bool:
+        if not test:
+            raise ArithmeticError("a row that is a partner is in no group")
+        return True
+
+
+REQUIRE = constant(_Require())
+
+
+def _kept_sides(join: KEYED) -> frozenset[str]:
+    """Return the sides of a join whose rows stay without partners."""
+    if not isinstance(join, plan.OuterJoin):
+        return frozenset()
+    return frozenset({"left", "right"} if join.kind == "full" else {join.kind})
 
 
 def _factors_of_side(factors: Sequence[Factored | None], side: int) -> list[Expr]:
@@ -258,7 +340,7 @@ def _stored_sum(factors: Factored, sums_of: Mapping[Expr, Expr]) -> Expr | tuple
 
 
 def _left(
-    join: INNER,
+    join: KEYED,
     groups: Sequence[Expr],
     values: Sequence[Expr],
     tests: Sequence[Expr],
@@ -276,7 +358,7 @@ def _left(
     return Sums(tuple(groups), tuple(values), tuple(tests))
 
 
-def _left_key_and_tests(join: INNER) -> tuple[list[Expr], list[Expr]]:
+def _left_key_and_tests(join: KEYED) -> tuple[list[Expr], list[Expr]]:
     """Return the parts of the key of the left side, and the other conditions on its rows."""
     found, written = side_conditions_of(join), join_match(join).left_key
     steps = () if found is None else found.left
@@ -285,7 +367,7 @@ def _left_key_and_tests(join: INNER) -> tuple[list[Expr], list[Expr]]:
     return keys, [step.function.body for step in steps if not step.is_key]
 
 
-def _tests_of_pairs(join: INNER) -> tuple[Expr, ...] | None:
+def _tests_of_pairs(join: KEYED) -> tuple[Expr, ...] | None:
     """Return the conditions on pairs with equal keys; None if they were not lifted."""
     match = join_match(join)
     if not all(f is None or isinstance(f, Lifted) for f in (match.left_key, match.right_key)):

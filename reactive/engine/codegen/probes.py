@@ -41,6 +41,7 @@ class ProbeCode:
     is_written: True if the key is as the user wrote it; None if any key may be looked up, including
         one that equals nothing.
     tests: conditions on the found rows.
+    finds_all: True if the look-up finds something for a key that equals nothing.
     """
 
     find: str
@@ -49,6 +50,7 @@ class ProbeCode:
     is_written: bool | None = None
     found: str = "found"
     tests: tuple[Expr, ...] = ()
+    finds_all: bool = False
 
     @property
     def has_key(self) -> bool:
@@ -62,7 +64,7 @@ class ProbeCode:
         nest.values.bind({"NOTHING": NOTHING, **KEYS})
         found = self.found
         emitter.line(f"{found} = {self.find}({self._key(nest, emitter)}, NOTHING)")
-        unkeyed = " or key is NO_MATCH" * self.has_key
+        unkeyed = " or key is NO_MATCH" * (self.has_key and not self.finds_all)
         emitter.line(f"if {found} is NOTHING{unkeyed}: continue")
 
     def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:

@@ -377,8 +377,8 @@ def _build_factorized_groups(
     builder: Builder, node: physical.FactorizedGroups, inputs: Inputs
 ) -> Node:
     """Build an aggregate over a join from the sums of the sides of the join."""
-    join, aggregate = _inner_join_of(node.join), node.sink.node
-    assert isinstance(aggregate, plan.Aggregate)
+    join, aggregate = node.join.node, node.sink.node
+    assert isinstance(join, (*INNER, plan.OuterJoin)) and isinstance(aggregate, plan.Aggregate)
     operators = (inputs[0].operator, inputs[1].operator)
     make = make_factored_operator(aggregate, join, node.factors, operators, recall_of(node.known))
     return builder.node(

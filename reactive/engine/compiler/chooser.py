@@ -313,7 +313,7 @@ def _narrow(root: plan.Node) -> set[int]:
     for node in nodes(root):
         if isinstance(node, plan.Aggregate) and factorization_of(node) is not None:
             below = node.input
-            while isinstance(below, plan.Join | plan.Select | plan.Extend):
+            while isinstance(below, plan.Join | plan.OuterJoin | plan.Select | plan.Extend):
                 found.add(id(below))
                 below = below.inputs()[0]
     return found

@@ -35,7 +35,7 @@ from reactive.engine.operators.loops import cyclic_count as multiway_loop
 from reactive.engine.operators.loops import factored_aggregate as alone
 from reactive.engine.operators.loops import factored_aggregate as factored_sums
 from reactive.engine.operators.loops import factored_aggregate as group_columns
-from reactive.engine.operators.loops import first_load
+from reactive.engine.operators.loops import first_load, padded_sides
 from reactive.engine.operators.loops import join_loops as joined_groups
 from reactive.engine.operators.loops import join_loops as keyed
 from reactive.engine.operators.loops import join_loops as linear_loop
@@ -422,7 +422,9 @@ def make_pair_sums(
             values = [_term(pipeline, v) for v in below.values if v is not None]
             count = len(parts) - len(sums.groups)
             return first_load.SumColumns(
-                parts[:count], parts[count:], values, pipeline, is_written=written
+                *(parts[:count], parts[count:], values, pipeline),
+                is_written=written,
+                is_kept=sums.is_kept,
             )
 
         above = () if below is not None else chain
@@ -441,7 +443,7 @@ def make_pair_sums(
 
 def make_factored_operator(
     node: plan.Aggregate,
-    join: plan.Join | plan.Product,
+    join: plan.Join | plan.Product | plan.OuterJoin,
     factors: Factorization,
     sides: tuple[Any, Any],
     recall: Recall = make_without_reuse,
@@ -458,7 +460,10 @@ def make_factored_operator(
             key = None if node.key is None else pipeline.take(factors.parts[0])
             return kind(key, accumulators, shared_accumulators(node), row=node.row)
 
-        called, both = read_functions(join, node), factored_sums.Sides(*sides)
+        called = read_functions(join, node)
+        both = factored_sums.Sides(*sides)
+        if factors.kept:
+            both = padded_sides.PaddedSides(*sides, factors, bindings(join.left))
         loop, text = recall(
             "loop", lambda: _pair_loops(join, (), factors, called, sink_of, counts=True)
         )
@@ -513,7 +518,7 @@ def make_multiway_operator(
 
 
 def _pair_loops(
-    join: plan.Join | plan.Product,
+    join: plan.Join | plan.Product | plan.OuterJoin,
     chain: tuple[plan.Node, ...],
     factors: Factorization,
     called: Sequence[Lifted],
@@ -536,7 +541,7 @@ def _summing(
     key, is_written = _write_side_key(pipeline, side)
     groups = list(map(pipeline.take, sums.groups))
     values = [factored_sums.Term(pipeline.take(value)) for value in sums.values]
-    return kind(key, groups, values, pipeline, is_written=is_written)
+    return kind(key, groups, values, pipeline, is_written=is_written, is_kept=sums.is_kept)
 
 
 def _term(pipeline: RowPipeline, value: Expr | tuple[Expr, Expr]) -> factored_sums.Term:

@@ -337,7 +337,8 @@ class SumsBy:
         changes = self.contents()
         keys, sums = (list(map(itemgetter(place), changes)) for place in (0, 1))
         is_plain = {*map(type, chain.from_iterable(sums))} <= SUMS
-        return {"keys": keys, "sums": sums} if is_plain else None
+        has_unmatched = NO_MATCH in self.sums  # rows of an outer join
+        return {"keys": keys, "sums": sums} if is_plain and not has_unmatched else None
 
     def restore(self, state: State, inputs: Inputs) -> None:
         """Load the sums that another operator returned from `state`."""

@@ -64,6 +64,7 @@ LAZY_MODULES = (
     "reactive.engine.operators.loops.first_load",
     "reactive.engine.operators.loops.join_loops",
     "reactive.engine.operators.loops.outer_join_loops",
+    "reactive.engine.operators.loops.padded_sides",
     "reactive.engine.operators.matching",
     "reactive.engine.operators.order_by",
     "reactive.engine.operators.rowwise",

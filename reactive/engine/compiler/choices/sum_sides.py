@@ -19,31 +19,35 @@ from reactive.engine.compiler.physical import (
     PhysicalIndex,
     ops,
 )
-from reactive.engine.operators.plain import INNER, Inner, Side, sides
+from reactive.engine.operators.plain import INNER, Inner, PipelineSource, Side, sides
 
+Summable = Inner | plan.OuterJoin
 OfSide = PhysicalIndex | PartialSums | PairSums
 
 
 def sum_sides(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     """Return how to plan an aggregate over sums of join sides; None if it does not split."""
-    found = chooser.join_of(node)
+    found = chooser.join_of(node) or chooser.outer_join_of(node)
     if found is None or not isinstance(node, plan.Aggregate) or chooser.depends(node):
         return None
     factors = chooser.factors(node)
-    return None if factors is None else _plan_factorized_sums(chooser, node, found[0], factors)
+    return None if factors is None else _plan_factorized_sums(chooser, node, found, factors)
 
 
 def _plan_factorized_sums(
-    chooser: Chooser, node: plan.Aggregate, join: Inner, factors: Factorization
+    chooser: Chooser,
+    node: plan.Aggregate,
+    found: tuple[Summable, PipelineSource],
+    factors: Factorization,
 ) -> Asking[Physical]:
     """Yield the sides of the join, and return the aggregate over their sums."""
+    join, below = found
     left, right = yield from _plan_summed_sides(chooser, node, join, factors)
-    between = (node.input,) if node.input is not join else ()
-    return FactorizedGroups(node, left, right, Op(join), ops(between), Op(node), factors)
+    return FactorizedGroups(node, left, right, Op(join), ops(below.chain), Op(node), factors)
 
 
 def _plan_summed_sides(
-    chooser: Chooser, owner: plan.Node, join: Inner, factors: Factorization
+    chooser: Chooser, owner: plan.Node, join: Summable, factors: Factorization
 ) -> Asking[tuple[OfSide, OfSide]]:
     """Yield the two sides of the join, and return the plans of their sums."""
     left, right = sides(join)
@@ -56,7 +60,7 @@ def _plan_summed_sides(
 
 def _side(
     chooser: Chooser,
-    of: tuple[plan.Node, Inner],
+    of: tuple[plan.Node, Summable],
     node: plan.Node,
     side: Side,
     arguments: int,

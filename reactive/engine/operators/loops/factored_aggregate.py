@@ -115,6 +115,10 @@ class Sides:
         before = self._find_before(left, right) if left and right else self.find_left
         return left, right, self.find_right, before
 
+    def loop_of_one(self, side: str, loop: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the loop over a single change of a side."""
+        return loop
+
     def _find_before(self, left: Sequence[Any], right: Sequence[Any]) -> Callable[..., Any]:
         """Return the look-up in the left side as before the commit, by join key.
 
@@ -383,7 +387,7 @@ def make_single_side_runner(
 
     def loop(side: str) -> Loop:
         made = recall(f"{side} alone", lambda: loop_of_one(names, shapes, factors, sink_of, side))
-        return made[0]
+        return sides.loop_of_one(side, made[0])
 
     return SingleSideRunner(sides, loop(LEFT), loop(RIGHT))
 

@@ -53,7 +53,7 @@ from typing import Any
 
 from optimizer.expr import Expr, Lifted
 from reactive.engine.codegen.emitter import Emitter, RowPipeline
-from reactive.engine.codegen.loop_expressions import KEYS, matching_key
+from reactive.engine.codegen.loop_expressions import KEYS, key_or_no_match, matching_key
 from reactive.engine.codegen.nest import RUNNING_SUMS, text_plus, text_times, write_plus
 from reactive.engine.collections.exact import BITS, UNIT, RunningSum, scaled_sum
 from reactive.engine.collections.index import FewRows
@@ -163,12 +163,14 @@ class SumColumns:
         pipeline: RowPipeline,
         *,
         is_written: bool,
+        is_kept: bool = False,
     ) -> None:
         self._key = list(key)
         self._groups = list(groups)
         self._values = list(values)
         self._pipeline = pipeline
         self._is_written = is_written
+        self._is_kept = is_kept
         self.bound: dict[str, Any] = {**KEYS, **RUNNING_SUMS}
 
     def exprs(self) -> list[Expr]:
@@ -210,8 +212,15 @@ class SumColumns:
         return f"({key}, {parts[0] if len(parts) == 1 else _tuple(parts)})"
 
     def _write_key(self, emitter: Emitter) -> str:
-        """Write the lines that skip rows without a match, and return the text of the key."""
-        return matching_key(emitter, self._key, self._pipeline.shapes, is_written=self._is_written)
+        """Write the lines that compute the key, and return its text.
+
+        They skip rows whose key equals nothing, unless those are kept.
+        """
+        shapes, is_written = self._pipeline.shapes, self._is_written
+        if not self._is_kept:
+            return matching_key(emitter, self._key, shapes, is_written=is_written)
+        text = key_or_no_match(emitter, self._key, shapes, is_written=is_written)
+        return text if text.isidentifier() else emitter.variable("key", text)
 
 
 class SummingInLists(SumColumns):

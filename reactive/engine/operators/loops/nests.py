@@ -239,7 +239,8 @@ def sums_loops(
     nest = _nest_of_sums(names, shapes, factors, chain, sink_of, counts=counts)
     for outer, inner in ((LEFT, RIGHT), (RIGHT, LEFT)):
         form = _side_form(factors, names, inner)
-        nest.loop(_side_source(nest, factors, outer), probing.ProbeCode(f"find_{inner}", form))
+        probe = probing.ProbeCode(f"find_{inner}", form, finds_all=outer in factors.kept)
+        nest.loop(_side_source(nest, factors, outer), probe)
     given = "groups, before, " if counts else ""
     return nest.build(f"{given}{OF_SIDES}")
 
@@ -260,7 +261,8 @@ def loop_of_one(
     nest = _nest_of_sums(names, shapes, factors, (), sink_of, counts=False)
     inner = RIGHT if outer == LEFT else LEFT
     form = _side_form(factors, names, inner, alone=True)
-    nest.loop(_side_source(nest, factors, outer), probing.ProbeCode(f"find_{inner}", form))
+    probe = probing.ProbeCode(f"find_{inner}", form, finds_all=outer in factors.kept)
+    nest.loop(_side_source(nest, factors, outer), probe)
     return nest.build(f"groups, before, {outer}, find_{inner}")
 
 
