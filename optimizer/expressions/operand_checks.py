@@ -32,6 +32,7 @@ from optimizer.expr import (
     Attribute,
     Call,
     Constant,
+    Display,
     Expr,
     First,
     Item,
@@ -350,12 +351,18 @@ class _Operands:
         return _comparable_group(self.declared(expr))
 
     def _is_read(self, expr: Expr) -> bool:
-        """Return True for an operand that is only read, whatever its class."""
+        """Return True for an operand of any class, a tuple of these, or arithmetic."""
         if total(expr, self._shapes):
             return True
         if _is_operand(expr):
             return self._add(expr, ANY, is_computed=False)
-        return False
+        match expr:
+            case Display("tuple", items):
+                return all(map(self._is_read, items))
+            case First(needs, then):
+                return all(map(self._is_read, needs)) and self._is_read(then)
+            case _:
+                return self._take_number(expr)
 
     def is_only_read(self, expr: Expr, group: Group) -> bool:
         """Return True for an operand, or a constant of a group; add the operand."""

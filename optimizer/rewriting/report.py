@@ -153,7 +153,7 @@ def _hint(on: Function, *, has_bitwise: bool) -> str:
     if any(map(_is_equation, tests[1:])):
         return "an equation comes after a condition that may raise: put it first"
     if any(isinstance(test, Or) and any(map(_is_equation, walk(test))) for test in tests):
-        return "each part of an `or` needs a `left == right`, and all but the last must never raise"
+        return "each part of an `or` needs a `left == right`, before anything that may raise"
     return "a join needs `left == right` among its conditions to look partners up"
 
 

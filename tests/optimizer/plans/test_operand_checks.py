@@ -82,6 +82,25 @@ CONDITIONS: dict[str, Condition] = {
     "not at most, then less": lambda o, c: not (o.qty <= c.tier or o.name < c.name),
     "difference of ranges": lambda o, c: o.qty - c.tier >= 0 and o.key - c.key < 1,
     "same end twice": lambda o, c: o.qty - c.tier > 0 and o.key > c.name and o.key - c.key > 0,
+    "in a tuple": lambda o, c: c.key in (o.key, o.qty),
+    "in a tuple of floats": lambda o, c: c.limit in (o.price, o.qty) and o.key > 0,
+    "in a set": lambda o, c: o.qty in {c.key, c.tier},
+    "in a tuple that raises": lambda o, c: c.key in (o.key, o.qty + 1),
+    "in both sides": lambda o, c: o.key in (c.key, o.qty, c.tier + 1),
+    "in a list, or": lambda o, c: o.key in [c.key, c.tier] or o.name == c.name,
+    "any": lambda o, c: any([o.key == c.key, o.qty == c.tier]) and o.name < c.name,
+    "any that raises": lambda o, c: any([o.key == c.key, o.qty - 1 == c.tier]),
+    "sum or key": lambda o, c: o.qty + 1 == c.tier or o.key == c.key,
+    "sum, key or text": lambda o, c: (
+        o.qty + 1 == c.tier or (o.key == c.key and o.qty > 2) or o.name == c.name
+    ),
+    "five": lambda o, c: (
+        o.key == c.key
+        or o.qty == c.tier
+        or o.qty == c.key
+        or o.name == c.name
+        or o.price * 2 == c.limit
+    ),
     "of one side": lambda o, c: abs(o.qty) < c.tier + c.key,
     "large": lambda o, c: o.qty * c.tier * 1.5 > o.price and o.key == c.key,
 }
@@ -212,6 +231,29 @@ def test_a_condition_before_an_equation_asks_partners_only(name: str) -> None:
             before = view.stats().touched
             orders.add(Order(key, 1, "b", 1.0))
             customers.remove(Customer(key, key, "c", 1.0))
+        touched.append(view.stats().touched - before)
+    assert touched[0] == touched[1] > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("in a tuple", "in a tuple of floats", "in a set", "in a tuple that raises"),
+        *("in a list, or", "any", "sum or key", "sum, key or text", "five"),
+    ],
+)
+def test_alternatives_ask_partners_only(name: str) -> None:
+    touched = []
+    for count in (200, 2000):
+        db = Database()
+        orders, customers = db.table(Order, name="orders"), db.table(Customer, name="customers")
+        orders.add_all(Order(n, n, str(n), n + 0.5) for n in range(count))
+        customers.add_all(Customer(n, n, str(n), n + 0.5) for n in range(count))
+        view = orders.join(customers, on=CONDITIONS[name]).materialize()
+        for key in (12, 13):  # the first changes build indexes
+            before = view.stats().touched
+            orders.add(Order(key, key, "b", 1.0))
+            customers.remove(Customer(key, key, str(key), key + 0.5))
         touched.append(view.stats().touched - before)
     assert touched[0] == touched[1] > 0
 
