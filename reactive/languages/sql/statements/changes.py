@@ -87,8 +87,8 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
 
 
 def write_inserted(target: ChangedTable, numbers: RowNumbers, rows: list[Any], db: Any) -> int:
-    """Add rows in one transaction, and return their number."""
-    with db.transaction():
+    """Add rows in one commit, and return their number."""
+    if rows:
         target.table.add_all(rows)
     numbers.note(inserted=True)
     return len(rows)
@@ -366,10 +366,14 @@ def update(tree: Any, around: Scope, db: Any) -> int:
 def write_updated(
     target: ChangedTable, numbers: RowNumbers, pairs: Sequence[tuple[Any, Any]], db: Any
 ) -> int:
-    """Replace rows in one transaction, and return their number."""
+    """Replace rows in one commit, and return their number."""
     keyed = keyed_of(target.table)
+    moved = [p for p in pairs if keyed is not None and keyed.key(p[0]) != keyed.key(p[1])]
+    if len(pairs) == 1 and not moved:  # one statement is a commit
+        target.table.update(*pairs[0])
+        numbers.note(inserted=False)
+        return 1
     with db.transaction():
-        moved = [p for p in pairs if keyed is not None and keyed.key(p[0]) != keyed.key(p[1])]
         if moved:
             target.table.remove_all([old for old, _ in pairs])
             target.table.add_all([new for _, new in pairs])
@@ -394,8 +398,8 @@ def delete(tree: Any, around: Scope, db: Any) -> int:
 
 
 def write_deleted(target: ChangedTable, numbers: RowNumbers, found: list[Any], db: Any) -> int:
-    """Remove rows in one transaction, and return their number."""
-    with db.transaction():
+    """Remove rows in one commit, and return their number."""
+    if found:
         target.table.remove_all(found)
     numbers.note(inserted=False)
     return len(found)

@@ -97,6 +97,8 @@ class KeptStatements:
         self._read = read
         self._tables: Any = None
         self._kept: dict[Any, _Kept] = {}
+        self._shapes: dict[str, tuple[str, list[Any]]] = {}
+        """The shapes of texts, and the values of their literals."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -107,7 +109,7 @@ class KeptStatements:
         Return None if the statement has to be translated: its form is new, and noted for the next
         one, or it cannot be reused, or an exception was raised, which the statement raises again.
         """
-        key, values = _shape_of(text, parameters)
+        key, values = self._shape_of(text, parameters)
         if key is None:
             return None
         tables = (len(engine.tables), next(reversed(engine.tables), None))
@@ -125,6 +127,35 @@ class KeptStatements:
             return None if made is None else made(*values)
         except Exception:  # raised again by the statement itself
             return None
+
+    def _shape_of(self, text: str, parameters: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+        """Return what statements with equal plans have in common, and the values of this one.
+
+        The first is None for a statement that is not kept.
+        """
+        if len(text) > LONGEST:
+            return None, []
+        shape, literals = self._shapes.get(text) or self._read_shape(text)
+        values, kinds = [*literals], []
+        for name, value in parameters.items():
+            kind = type(value)
+            if kind in OPEN:
+                if kind is datetime and (value.tzinfo is not None or value.fold):
+                    return None, []
+                values.append(value)
+            elif value is not None:
+                return None, []
+            kinds.append((name, kind))
+        return (None if len(values) > MOST_VALUES else (shape, *kinds)), values
+
+    def _read_shape(self, text: str) -> tuple[str, list[Any]]:
+        """Return a text without its literals, and their values; note them for the next time."""
+        literals = _literals_of(text)
+        found = LITERAL.sub(_blank, text) if literals else text, literals
+        if len(self._shapes) >= MOST:
+            self._shapes.pop(next(iter(self._shapes)), None)
+        self._shapes[text] = found
+        return found
 
     def _translate(
         self, kept: _Kept, text: str, parameters: Mapping[str, Any], values: Sequence[Any]
@@ -176,29 +207,6 @@ class KeptStatements:
             if value == literals[place] and type(value) is type(literals[place]):
                 found[place] = id(node)
         return found
-
-
-def _shape_of(text: str, parameters: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-    """Return what statements with equal plans have in common, and the values of this one.
-
-    The first is None for a statement that is not kept.
-    """
-    if len(text) > LONGEST:
-        return None, []
-    shape, values = text, _literals_of(text)
-    if values:
-        shape = LITERAL.sub(_blank, text)
-    kinds = []
-    for name, value in parameters.items():
-        kind = type(value)
-        if kind in OPEN:
-            if kind is datetime and (value.tzinfo is not None or value.fold):
-                return None, []
-            values.append(value)
-        elif value is not None:
-            return None, []
-        kinds.append((name, kind))
-    return (None if len(values) > MOST_VALUES else (shape, *kinds)), values
 
 
 def _blank(found: re.Match[str]) -> str:

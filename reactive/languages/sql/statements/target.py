@@ -10,6 +10,9 @@ delete from t where id = 7                        looked up by the key
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import repeat
+from operator import is_
 from typing import Any
 
 from sqlglot import exp
@@ -62,12 +65,17 @@ class ChangedTable:
         if catalog.known_keys is None:
             catalog.known_keys = KnownKeys()
         self._known_keys: KnownKeys = catalog.known_keys
+        columns = self.schema.columns
+        self._rowid = next((n for n, c in enumerate(columns) if _is_rowid(c)), None)
+        checked = [c.type.affinity is not None or c.name in self.lengths for c in columns]
+        self._is_checked = any(checked)
+        """True if a column has a class or a length that values must have."""
         self.numbers = self.row_numbers()
         self._around = around
 
     def row_numbers(self) -> RowNumbers:
         """Return the numbers for the rows of one execution of a statement."""
-        return RowNumbers(self.table, self.schema, self._known_keys)
+        return RowNumbers(self.table, self.schema, self._known_keys, self._rowid)
 
     def rows(self) -> PlannedRows:
         return rows_of_plan(plan_with_columns(self.table.plan, self.schema), self.alias)
@@ -104,6 +112,13 @@ class ChangedTable:
 
     def make_row(self, values: Sequence[Any]) -> Any:
         """Return the row with the given values; raise for a NULL, class or length not allowed."""
+        if self._is_checked or any(map(is_, values, repeat(None))):
+            self._check_values(values)
+        read = self.schema.columns[0].read
+        return values[0] if read is None else self._make(values)
+
+    def _check_values(self, values: Sequence[Any]) -> None:
+        """Raise for the first value with a NULL, class or length that its column does not allow."""
         for column, value in zip(self.schema.columns, values, strict=True):
             if value is None and not column.nullable:
                 raise TableError(
@@ -117,8 +132,6 @@ class ChangedTable:
                     f"column {column.name!r} of table {self.name!r} takes {length} letters, "
                     f"and {value!r:.100} has {len(value)}"
                 )
-        read = self.schema.columns[0].read
-        return values[0] if read is None else self._maker()(values)
 
     def _check_class(self, column: BindingColumn, value: Any) -> None:
         """Check that a value is of the class that a column of SQLite has, if it has one."""
@@ -129,8 +142,9 @@ class ChangedTable:
                 f"and {value!r:.100} is none"
             )
 
-    def _maker(self) -> Callable[[Sequence[Any]], Any]:
-        """Return the function from values to a row of the table."""
+    @cached_property
+    def _make(self) -> Callable[[Sequence[Any]], Any]:
+        """The function from values to a row of the table."""
         kind = self.table.row_type
         return tuple if not hasattr(kind, "__mro__") or kind is tuple else lambda v: kind(*v)
 
@@ -277,9 +291,11 @@ class RowNumbers:
     `place` is that of the key, None in other tables; `given` says that a row was numbered.
     """
 
-    def __init__(self, table: Any, schema: BindingSchema, known: KnownKeys) -> None:
+    def __init__(
+        self, table: Any, schema: BindingSchema, known: KnownKeys, place: int | None
+    ) -> None:
         self.given = False
-        self.place = next((n for n, c in enumerate(schema.columns) if _is_rowid(c)), None)
+        self.place = place
         self._table, self._known = table, known
         self._read = None if self.place is None else schema.columns[self.place].read
         self._greatest: int | None = None  # of the rows made so far, then of all
