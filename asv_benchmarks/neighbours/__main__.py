@@ -11,7 +11,7 @@ import argparse
 import sys
 
 from asv_benchmarks.neighbours.costs import Costs, costs_of
-from asv_benchmarks.neighbours.judged import Pair, different, pairs_of, report
+from asv_benchmarks.neighbours.judged import Pair, different, pairs_of, report, told
 from asv_benchmarks.neighbours.query import Query
 from asv_benchmarks.neighbours.texts import text_of
 from asv_benchmarks.neighbours.variations import families
@@ -37,12 +37,16 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         first = costs_of(family.first, options.size)
         others = [found for query in family.others if (found := tried(query, options.size))]
-        told = different(first, others)
-        wrong += len(told)
-        for other in told:
+        wrong_ones = different(first, others)
+        wrong += len(wrong_ones)
+        for other in wrong_ones:
             print(f"DIFFERS: {other.query.name}", file=sys.stderr)
-        pairs += pairs_of(first, others)
-        print(f"{family.first.family}: {len(others)}", file=sys.stderr, flush=True)
+        some = list(pairs_of(first, others))
+        pairs += some
+        beyond = sorted((pair for pair in some if pair.beyond > 1), key=lambda pair: -pair.beyond)
+        print(f"{family.first.family}: {len(others)} neighbours", file=sys.stderr)
+        for pair in beyond:
+            print(f"    {told(pair)}", file=sys.stderr, flush=True)
     table = report(pairs, options.worst)
     publish(f"{options.size:,} orders. {machine()}\n\n{table}", "neighbours", write=options.write)
     if options.plans:

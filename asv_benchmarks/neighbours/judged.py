@@ -70,6 +70,13 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def told(pair: Pair) -> str:
+    """Return a line about a pair."""
+    first, other = (each.costs[pair.operation].time for each in (pair.first, pair.other))
+    changed = difference(pair.first.query, pair.other.query)
+    return f"{pair.times:.1f}x {pair.operation}: {changed} ({first:,.1f} -> {other:,.1f} us)"
+
+
 def report(pairs: list[Pair], worst: int) -> str:
     """Return the claim, and the worst pairs with the figures of both queries."""
     queries = len({id(pair.other) for pair in pairs}) + len({id(pair.first) for pair in pairs})

@@ -109,6 +109,7 @@ def _has_meaning(query: Query) -> bool:
             query.key != "int" and {"range", "no distance"} & {*names},
             query.nones and "no distance" in names,
             query.constant != "literal" and not _constants(query),
+            query.views > 1 and not {"region", "nation"} & set(query.conditions),
             query.constant == "f-string" and not {"region", "nation"} & set(query.conditions),
             query.early and not any(name in query.conditions for name in ("amount", "quantity")),
             query.early and not query.join,

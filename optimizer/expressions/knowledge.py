@@ -13,6 +13,7 @@ import builtins
 import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
+from types import WrapperDescriptorType
 from typing import Any, TypeAlias
 
 from optimizer.expr import (
@@ -273,10 +274,19 @@ def _hashed_fields(kind: type) -> frozenset[str]:
     """Return the fields that the hash of every row of a class uses."""
     if _is_named_tuple(kind):
         return readable_fields(kind)
-    code = getattr(kind.__hash__, "__code__", None)
-    if not dataclasses.is_dataclass(kind) or code is None or code.co_filename != "<string>":
-        return frozenset()
-    return frozenset(f.name for f in dataclasses.fields(kind) if f.compare and f.hash is None)
+    own: Any = kind
+    config = getattr(own, "__struct_config__", None)
+    if config is not None:
+        generated = type(own.__hash__) is WrapperDescriptorType
+        return frozenset(own.__struct_fields__ if generated and config.eq else ())
+    file = getattr(getattr(own.__hash__, "__code__", None), "co_filename", "")
+    if dataclasses.is_dataclass(kind) and file == "<string>":
+        return frozenset(f.name for f in dataclasses.fields(kind) if f.compare and f.hash is None)
+    if file.startswith("<attrs generated"):
+        declared = getattr(own, "__attrs_attrs__", ())
+        plain = (a for a in declared if a.eq is True and a.eq_key is None and a.hash is None)
+        return frozenset(a.name for a in plain)
+    return frozenset()
 
 
 def row_is_hashed_by(kind: type, names: tuple[str, ...]) -> bool:
