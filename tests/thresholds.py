@@ -80,6 +80,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.engine.operators.loops.join_loops.MANY": Threshold(0),
     "reactive.engine.runtime.collector.MANY": Threshold(1),
     "reactive.engine.runtime.collector.MOST": Threshold(0),
+    "reactive.engine.collections.key_orders.MANY": Threshold(1),
     "reactive.engine.collections.range_index.WIDTH": Threshold(2),
     "reactive.engine.operators.plain.MOST_NESTED": Threshold(2, 15),
     "reactive.engine.operators.order_by.MANY": Threshold(0),

@@ -387,26 +387,44 @@ class Ranges:
     closed: tuple[bool, bool]
 
 
+@record
+class Bounds:
+    """The ranges that comparisons of the residual predicate give, and its `other` conditions."""
+
+    ranges: Ranges
+    other: tuple[Expr, ...]
+
+
 def ranges_of(join: AnyJoin) -> Ranges | None:
-    """Return the ranges in a join's predicate, cached; None if it has keys or no comparison."""
-    return once(join, "ranges", _find_ranges)
+    """Return the ranges in a join's predicate; None if it has keys or no comparison."""
+    found = None if has_keys(join) else bounds_of(join)
+    return None if found is None else found.ranges
 
 
-def _find_ranges(join: AnyJoin) -> Ranges | None:
-    """Return the range of partners that comparisons give a join without keys; None if it has
-    keys."""
+def bounds_of(join: AnyJoin) -> Bounds | None:
+    """Return the ranges among the pairs of equal keys, cached; None without a comparison."""
+    return once(join, "bounds", _find_bounds)
+
+
+def _find_bounds(join: AnyJoin) -> Bounds | None:
+    """Return the ranges in the residual predicate of a join; None if it has no comparison."""
     rest = residual(join)
-    if has_keys(join) or not isinstance(rest, Lifted):
+    if not isinstance(rest, Lifted):
         return None
-    tests = _comparisons(join, rest)
-    return _ranges(join, rest, *tests) if tests else None
+    comparisons, other = _split_comparisons(join, rest)
+    return Bounds(_ranges(join, rest, *comparisons), other) if comparisons else None
 
 
-def _comparisons(join: AnyJoin, rest: Lifted) -> list[Comparison]:
-    """Return the first comparison of the sides, and one that bounds it from the other end."""
+def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], tuple[Expr, ...]]:
+    """Return the first comparison of the sides, and one that bounds it from the other end.
+
+    Also return the conditions that do not follow from the two.
+    """
     found: list[Comparison] = []
+    other: list[Expr] = []
     count, of = bindings(join.left), pair_shapes(join)
-    for test in conjuncts(rest.body):
+    tests = conjuncts(rest.body)
+    for place, test in enumerate(tests):
         comparisons = _comparisons_of(test, count, of)
         is_used = bool(comparisons)
         for comparison in comparisons:
@@ -414,9 +432,11 @@ def _comparisons(join: AnyJoin, rest: Lifted) -> list[Comparison]:
                 found.append(comparison)
             else:
                 is_used = False
+        if not is_used:
+            other.append(test)
         if len(found) == 2 or not (is_used or total(test, of)):
-            break
-    return found
+            return found, (*other, *tests[place + 1 :])
+    return found, tuple(other)
 
 
 def _comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...]:

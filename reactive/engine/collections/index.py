@@ -495,3 +495,17 @@ class Range:
     own: Form
     other: Form
     closed: tuple[bool, bool] = (True, True)
+
+
+class MovedKey:
+    """A key of the other side that has moved: it finds the partners of `new` that `old` has not.
+
+    `key` is the part of the key that is equal on both sides, if there is one.
+    """
+
+    __slots__ = ("key", "new", "old")
+
+    def __init__(self, new: Any, old: Any, key: Key = ()) -> None:
+        self.new = new
+        self.old = old
+        self.key = key

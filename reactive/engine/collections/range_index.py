@@ -11,9 +11,15 @@ Rows with intervals and rows with points find each other:
 A look-up takes the key of a row of the other side. Rows of other families are returned too, since
 they have no common order: the expression decides if they match, or raises.
 
-State:  every row, once; 8 bytes per different point, some 12 per interval.
+A key that moves from `old` to `new` finds the rows that match only one of them between its ends:
+
+    own low    between old high and new high        for the comparison  own low <= other high
+    own high   between new low and old low          for the comparison  other low <= own high
+
+State:  every row, once; 8 bytes per different point, some 12 per interval, and 16 more once a key
+        of the other side has moved.
 Cost:   O(log n) per inserted or deleted key; a look-up O(log n) plus the rows found, times O(log n)
-        for intervals.
+        for intervals; of a moved key O(log n) plus the rows with an end between its ends.
 
 Interval tree: intervals sorted by low end, with the greatest high end of each part.
 
@@ -44,7 +50,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import itemgetter, le, lt
 from typing import Any
 
-from sortedcontainers import SortedList
+from sortedcontainers import SortedKeyList, SortedList
 
 from reactive.engine.collections.index import (
     ERROR_KEY,
@@ -55,6 +61,7 @@ from reactive.engine.collections.index import (
     KeyedBatch,
     KeyedPair,
     Mark,
+    MovedKey,
     Range,
     WeightedRows,
     add_each,
@@ -96,6 +103,12 @@ class Points:
         """
         found: Iterable[IndexKey] = self._values.irange(low, high, closed or self._closed)
         return found
+
+    def with_end_between(
+        self, place: int, low: Any, high: Any, closed: tuple[bool, bool]
+    ) -> Iterable[IndexKey]:
+        """Return the values between two ends: both ends of a point are its value."""
+        return self.between(low, high, closed)
 
     def bytes(self) -> int:
         return 8 * len(self._values)
@@ -248,15 +261,49 @@ class RangeIndex:
         families."""
         if self._fresh:
             self._order()
-        form, buckets = self._range.other, self._index.buckets
-        family = self._family(key, form)
-        low, high = key if form == "interval" else (key, key)
-        low, high = None if form == "high" else low, None if form == "low" else high
+        buckets, is_moved = self._index.buckets, key.__class__ is MovedKey
+        family = self._family(key.new if is_moved else key, self._range.other)
         found: list[Any] = []
         for other, order in self._orders.items():
-            keys = order.between(low, high) if other == family else order
+            if other != family:
+                keys: Iterable[IndexKey] = order
+            elif is_moved:
+                keys = self._find_moved(order, self._ends(key.new), self._ends(key.old))
+            else:
+                keys = order.between(*self._ends(key))
             found += [buckets[k] for k in keys]
         return found
+
+    def _ends(self, key: IndexKey) -> tuple[Any, Any]:
+        """Return the low and the high end of a key of the other side; None if it has none."""
+        form = self._range.other
+        low, high = key if form == "interval" else (key, key)
+        return None if form == "high" else low, None if form == "low" else high
+
+    def _find_moved(
+        self, order: Points | IntervalTree, new: tuple[Any, Any], old: tuple[Any, Any]
+    ) -> Iterable[IndexKey]:
+        """Return the keys that match the ends `new`, but not `old`.
+
+        They fail one of the comparisons with `old`, so that an own end is between the two.
+        """
+        (low, high), (old_low, old_high), (starts, ends) = new, old, self._range.closed
+        has_ends = low is not None and high is not None
+        if has_ends and self._range.own == "point" and (old_high < low or high < old_low):
+            return order.between(low, high)  # no point is in both
+        keys: list[IndexKey] = []
+        if high is not None and old_high < high:
+            keys += order.with_end_between(0, old_high, high, (not starts, starts))
+        if low is not None and low < old_low:
+            keys += order.with_end_between(1, low, old_low, (ends, not ends))
+        return [key for key in dict.fromkeys(keys) if self._matches(key, low, high)]
+
+    def _matches(self, key: IndexKey, low: Any, high: Any) -> bool:
+        """Return True if an own key matches the ends of a key of the other side."""
+        own_low, own_high = key if self._range.own == "interval" else (key, key)
+        starts, ends = (le if closed else lt for closed in self._range.closed)
+        is_after_high = high is not None and not starts(own_low, high)
+        return not is_after_high and (low is None or bool(ends(low, own_high)))
 
 
 class RangeIndexBefore:
@@ -284,6 +331,7 @@ Test = Callable[[Any, Any], Any]
 WIDTH = 32
 """Most intervals of a leaf, or children of a node."""
 _low: Callable[[Key], Any] = itemgetter(0)
+_high: Callable[[Key], Any] = itemgetter(1)
 
 
 class IntervalTree:
@@ -303,10 +351,12 @@ class IntervalTree:
     ([(2, 3)], 2)
     """
 
-    __slots__ = ("_bisect", "_gone", "_reaches", "_root", "_size")
+    __slots__ = ("_bisect", "_by_end", "_gone", "_reaches", "_root", "_size")
 
     def __init__(self, closed: tuple[bool, bool]) -> None:
         starts, ends = closed
+        self._by_end: tuple[Any, Any] | None = None
+        """The intervals sorted by their low ends, and by their high ends, once asked for."""
         self._bisect: Callable[..., int] = bisect_right if starts else bisect_left
         self._reaches: Test = le if ends else lt
         self._root: _Leaf | _InnerNode = _Leaf([])
@@ -321,6 +371,8 @@ class IntervalTree:
 
     def update(self, keys: Collection[Key]) -> None:
         """Insert intervals that are absent."""
+        for order in self._by_end or ():
+            order.update(keys)
         if 4 * len(keys) >= self._size:
             self._build([*self._root.all(), *keys])
             return
@@ -332,6 +384,8 @@ class IntervalTree:
 
     def remove(self, key: Key) -> None:
         """Remove an interval that is present."""
+        for order in self._by_end or ():
+            order.remove(key)
         self._root.remove(key)
         self._size -= 1
         self._gone += 1
@@ -345,9 +399,19 @@ class IntervalTree:
             self._root.find(low, high, self._bisect, self._reaches, found)
         return found
 
+    def with_end_between(
+        self, place: int, low: Any, high: Any, closed: tuple[bool, bool]
+    ) -> Iterable[Key]:
+        """Return the intervals whose low end (`place` 0) or high end (1) is between two values."""
+        if self._by_end is None:
+            keys = self._root.all()
+            self._by_end = SortedKeyList(keys, key=_low), SortedKeyList(keys, key=_high)
+        found: Iterable[Key] = self._by_end[place].irange_key(low, high, closed)
+        return found
+
     def bytes(self) -> int:
         """Return the bytes of the tree, without the intervals."""
-        return self._root.bytes()
+        return self._root.bytes() + 8 * sum(map(len, self._by_end or ()))
 
     def _build(self, keys: list[Key]) -> None:
         """Replace the tree by a balanced one of `keys`."""

@@ -270,8 +270,9 @@ def _build_probe(
     operators = (left.operator, right.operator)
     if isinstance(join, INNER):
         table = None if left.deferred or left.inputs[0].inputs else left.inputs[0].contents
+        recall, by_range = recall_of(node.known), isinstance(node, physical.Intervals)
         make = make_join_operator(
-            join, parts[-1], tuple(chain), *operators, table, recall_of(node.known)
+            join, parts[-1], tuple(chain), *operators, table, recall, by_range=by_range
         )
     else:
         assert isinstance(join, plan.OuterJoin)

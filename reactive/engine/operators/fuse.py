@@ -12,7 +12,7 @@ from optimizer.expr import Expr, Function, Lifted
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
 from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
-from optimizer.plans.side_conditions import AnyJoin, residual
+from optimizer.plans.side_conditions import AnyJoin, bounds_of, residual
 from optimizer.traverse import read_functions
 from reactive.engine.codegen import loop_expressions
 from reactive.engine.codegen import probe_order as order_of_probes
@@ -24,10 +24,10 @@ from reactive.engine.codegen.functions import (
     generated_source,
     make_without_reuse,
 )
-from reactive.engine.codegen.nest import CountSink, KeySink, ListSink, LoopSink
+from reactive.engine.codegen.nest import CountSink, KeySink, ListSink
 from reactive.engine.collections.index import Key
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.operators import index_by, set_operators
+from reactive.engine.operators import index_by, moved_bounds, set_operators
 from reactive.engine.operators import join as sums_by
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates
@@ -56,6 +56,7 @@ from reactive.engine.operators.loops.nests import (
     multiway_loops,
     outer_loops,
     sums_loops,
+    values_of_pairs,
 )
 from reactive.engine.operators.plain import (
     PipelineSource,
@@ -268,35 +269,58 @@ def make_join_operator(
     right: index_by.IndexBy,
     table: Callable[[], Iterable[Any]] | None = None,
     recall: Recall = make_without_reuse,
+    *,
+    by_range: bool = False,
 ) -> Make:
     """Return the maker of the operator of a join, its chain and the reader of the chain.
 
-    `table` returns the rows of the left index, if a table stores them.
+    `table` returns the rows of the left index, if a table stores them. With `by_range`, the keys of
+    the indexes are the compared values.
     """
 
     def make() -> Any:
         rest, of = _residual(join), shapes(join)
         plain = cache(lambda: plain_join(join, left, right))
         operators = PlainChain(chain)
-        pairing = joined_groups.JoinIndexes(left, right, table)
+        sink: SinkOf = ListSink
+        if isinstance(node, plan.Aggregate):
+            aggregate = plain_aggregate(node)
+            sink = lambda pipeline: grouping_sink(node, pipeline, aggregate)  # noqa: E731
+        bounds = _bounds_maker(join, chain, sink, (left, right), by_range=by_range)
+        pairing = joined_groups.JoinIndexes(left, right, table, bounds)
 
         def carefully(*deltas: Sequence[Any]) -> Sequence[Pair]:
             return operators.run(plain().step(*deltas))
 
         count = bindings(join.left)
         if isinstance(node, plan.Aggregate):
-            aggregate = plain_aggregate(node)
             again = make_without_reuse if aggregate.keeps_negative else recall
-
-            def sink_of(pipeline: RowPipeline) -> LoopSink:
-                return grouping_sink(node, pipeline, aggregate)
-
-            loops, text = again("loop", lambda: join_loops(count, of, rest, chain, sink_of))
+            loops, text = again("loop", lambda: join_loops(count, of, rest, chain, sink))
             return GroupLoopRunner(aggregate, loops, carefully, text, pairing)
         loops, text = recall("loop", lambda: join_loops(count, of, rest, chain, ListSink))
         plainly = lambda: operators.run(list(plain().contents()))  # noqa: E731
         batch = lambda: batch_join_loops(count, of, rest, chain)  # noqa: E731
         return joined_groups.JoinLoops(pairing, loops, batch, carefully, plainly, text)
+
+    return make
+
+
+def _bounds_maker(
+    join: plan.Join | plan.Product,
+    chain: tuple[plan.Node, ...],
+    sink_of: SinkOf,
+    indexes: tuple[index_by.IndexBy, index_by.IndexBy],
+    *,
+    by_range: bool,
+) -> Callable[[], moved_bounds.MovedBounds] | None:
+    """Return the maker of the part that finds moved bounds; None if no values are compared."""
+    if not isinstance(join, plan.Join) or (bounds := bounds_of(join)) is None:
+        return None
+    compared, tests, ranges = join, bounds.other, bounds.ranges
+
+    def make() -> moved_bounds.MovedBounds:
+        values = values_of_pairs(shapes(compared), tests, chain, sink_of)
+        return moved_bounds.MovedBounds(compared, ranges, values, indexes, by_range=by_range)
 
     return make
 

@@ -35,10 +35,10 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import NoneType
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from reactive.engine.collections.index import (
     ERROR_KEY,
@@ -53,6 +53,9 @@ from reactive.engine.collections.index import (
 )
 from reactive.engine.collections.trie import Trie
 from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate, is_mixed
+
+if TYPE_CHECKING:
+    from reactive.engine.collections.key_orders import KeyOrders
 
 PLAIN = frozenset({int, str, float, bool, NoneType})
 """Key classes whose instances are always hashable."""
@@ -82,7 +85,7 @@ class IndexBy:
     gives_keys: ClassVar[bool] = True
     __slots__ = (
         *("__weakref__", "_all_rows", "_hidden", "_index", "_is_empty", "_keeps_rejected"),
-        *("_keyed", "_last", "_others", "_table"),
+        *("_keyed", "_last", "_orders", "_others", "_table"),
         *("look_up", "poisoned", "was_empty"),
     )
 
@@ -114,6 +117,8 @@ class IndexBy:
         """Looks up the current rows of a key, once there is an index."""
         if table is None:
             self.look_up = getattr(self._index, "find", None)
+        self._orders: weakref.WeakValueDictionary[Hashable, KeyOrders] | None = None
+        """Orders of the rows of some keys, for joins whose bounds have moved."""
         self.poisoned = False
         self.was_empty = False
         """True if the index was empty before the step of this commit."""
@@ -175,6 +180,8 @@ class IndexBy:
         try:
             if self._table is None:
                 self.was_empty = not self._index.rows
+                if self._orders is not None:
+                    self._follow(keyed)
                 self._take(keyed)
             else:
                 self.was_empty = self._is_empty
@@ -184,6 +191,7 @@ class IndexBy:
                     self._note_marks(keyed)
         except BaseException:
             self._last = ()
+            self._drop_orders()
             raise
         return keyed
 
@@ -208,6 +216,29 @@ class IndexBy:
             self.poisoned = self.poisoned or bool(self._index.pairs(ERROR_KEY))
         else:
             self._add(keyed)
+
+    def key_orders(self, of: Hashable, make: Callable[[], KeyOrders]) -> KeyOrders:
+        """Return the orders that are found by `of`, which follow the index while they are used."""
+        if self._orders is None:
+            self._orders = weakref.WeakValueDictionary()
+        found = self._orders.get(of)
+        if found is None:
+            found = self._orders[of] = make()
+        return found
+
+    def _follow(self, keyed: Sequence[KeyedPair], sign: int = 1) -> None:
+        """Apply a delta of the index to the orders of keys, or take it back."""
+        try:
+            for orders in list(self._orders.values()) if self._orders else ():
+                orders.follow(keyed, sign)
+        except BaseException:
+            self._drop_orders()
+            raise
+
+    def _drop_orders(self) -> None:
+        """Drop the orders of all keys, which are made again when needed."""
+        for orders in list(self._orders.values()) if self._orders else ():
+            orders.clear()
 
     def _note_marks(self, keyed: Sequence[KeyedPair]) -> None:
         """Mark the index as poisoned if a key is an error or filtered."""
@@ -317,12 +348,14 @@ class IndexBy:
         return keyed
 
     def footprint(self) -> tuple[int, int]:
-        return self._index.rows, self._index.bytes()
+        ordered = sum(orders.bytes() for orders in (self._orders or {}).values())
+        return self._index.rows, self._index.bytes() + ordered
 
     def take_back(self, keyed: Sequence[KeyedPair]) -> None:
         """Remove a delta that was applied."""
         if self._table is not None:
             self._make(self._table)
+        self._follow(keyed, -1)
         self._take_back(keyed)
 
     def _take_back(self, keyed: Sequence[KeyedPair]) -> None:

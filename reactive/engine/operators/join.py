@@ -87,16 +87,18 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Call, constant
 from optimizer.plans.field_values import AnyOf, Between
-from optimizer.plans.side_conditions import SideTerm, Span
+from optimizer.plans.side_conditions import Ranges, SideTerm, Span
 from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.exact import RunningSum, add_sums, copy_sum, scale_sum, state_bytes
 from reactive.engine.collections.index import (
     ERROR_KEY,
     FILTERED,
     NO_MATCH,
+    Form,
     Key,
     KeyedPair,
     Mark,
+    Range,
     match_key,
 )
 from reactive.engine.collections.zset import Pair, Row, consolidate, family_of, interval, point
@@ -486,6 +488,26 @@ def range_key(span: Span) -> SideTerm:
     called = constant(interval if ends else point)
     call = Call(called, (one.body, *(end.body for end in ends)))
     return SideTerm(one.with_body(call), is_key=True)
+
+
+def side_ranges(ranges: Ranges) -> tuple[Range, Range]:
+    """Return the condition for the keys of the left index, and of the right one."""
+    left, right, (starts, ends) = ranges.left, ranges.right, ranges.closed
+    return (
+        Range(_form(left), _seen_from(left, right), (starts, ends)),
+        Range(_form(right), _seen_from(right, left), (ends, starts)),
+    )
+
+
+def _form(span: Span) -> Form:
+    return "interval" if len(span.ends) == 2 else "point"
+
+
+def _seen_from(own: Span, other: Span) -> Form:
+    """Return the form of the other side's range, as compared with one end of the own range."""
+    if own.low is None:
+        return "low"
+    return "high" if own.high is None else _form(other)
 
 
 def of_classes(value: Any, classes: Collection[type]) -> None:

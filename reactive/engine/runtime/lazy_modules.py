@@ -66,6 +66,7 @@ LAZY_MODULES = (
     "reactive.engine.operators.loops.outer_join_loops",
     "reactive.engine.operators.loops.padded_sides",
     "reactive.engine.operators.matching",
+    "reactive.engine.operators.moved_bounds",
     "reactive.engine.operators.order_by",
     "reactive.engine.operators.rowwise",
     "reactive.engine.operators.set_operators",

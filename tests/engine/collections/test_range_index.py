@@ -21,11 +21,13 @@ from reactive.engine.collections.index import (
     FewRows,
     Form,
     KeyedBatch,
+    MovedKey,
     Range,
     WeightedRows,
 )
 from reactive.engine.collections.range_index import IntervalTree, RangeIndex
 from reactive.engine.collections.zset import UnorderedError, family_of, interval, point
+from tests.budget import examples
 from tests.thresholds import thresholds
 
 CLOSED = [(a, b) for a in (True, False) for b in (True, False)]
@@ -192,6 +194,54 @@ def test_an_index_finds_the_rows_that_a_scan_finds(
         if weight:
             index.add(key, row, -weight)
     assert (index.rows, list(index.items()), index._orders) == (0, [], {})
+
+
+@examples(300)
+@given(st.data(), st.sampled_from(FORMS), st.sampled_from(CLOSED))
+def test_a_moved_key_finds_what_only_its_new_ends_match(
+    data: st.DataObject, forms: tuple[Form, Form], closed: tuple[bool, bool]
+) -> None:
+    """Rows of other families are found too, in both directions."""
+    of = Range(*forms, closed)
+    index, held = RangeIndex(of), Counter[tuple[Any, str]]()
+    for _ in range(data.draw(st.integers(1, 12))):
+        key, row = data.draw(keys(of.own)), data.draw(st.sampled_from("uv"))
+        weight = data.draw(st.sampled_from((1, 1, -1, 2)))
+        before = Counter(held)
+        index.add(key, row, weight)
+        held[key, row] += weight
+        new = data.draw(keys(of.other))
+        family = family_of(new[0] if of.other == "interval" else new)
+        old = data.draw(
+            keys(of.other).filter(
+                lambda k: (
+                    family_of(ends(k, "interval" if of.other == "interval" else "point")[0])
+                    == family
+                )
+            )
+        )
+        moved = MovedKey(new, old)
+        expected, earlier = Counter[str](), Counter[str]()
+        for rows, found in ((held, expected), (before, earlier)):
+            for (own, name), times in rows.items():
+                is_other = family_of(own[0] if of.own == "interval" else own) != family
+                if is_other or (meets(own, new, of) and not meets(own, old, of)):
+                    found[name] += times
+        assert counted(index.pairs(moved)) == no_zeros(expected)
+        assert counted(pairs_of(index.find(moved, NOTHING))) == no_zeros(expected)
+        was = index.earlier([(key, (row, weight))])
+        assert counted(pairs_of(was.get(moved, NOTHING))) == no_zeros(earlier)
+
+
+def test_a_moved_key_compares_no_more_than_the_rows_it_crosses() -> None:
+    """Move a point over intervals of which half contain it, and an end over points."""
+    for own, other in (("interval", "point"), ("point", "low"), ("point", "high")):
+        index = RangeIndex(Range(own, other))  # type: ignore[arg-type]
+        for n in range(2_000):
+            index.add((n, n + 1_000) if own == "interval" else n, n, 1)
+        list(index.pairs(MovedKey(1_000, 1_001)))
+        for new, old in ((1_500, 1_503), (1_503, 1_500)):
+            assert len(index.pairs(MovedKey(new, old))) <= 3, (own, other)
 
 
 def counted(pairs: Any) -> dict[Any, int]:

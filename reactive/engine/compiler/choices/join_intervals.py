@@ -20,11 +20,11 @@ from optimizer.plans import multiway
 from optimizer.plans import side_conditions as range_sides
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import AnyJoin, SideConditions, side_conditions_of
-from reactive.engine.collections.index import Form, Range
 from reactive.engine.collections.zset import declared_kinds, may_have_family
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Intervals, Op, Physical, PhysicalRangeIndex, ops
+from reactive.engine.operators import join as join_keys
 from reactive.engine.operators.plain import PipelineSource, is_read
 
 _NOTHING = SideConditions((), (), None)
@@ -66,29 +66,16 @@ def _find(
     ranges: range_sides.Ranges,
 ) -> Asking[Physical]:
     """Yield the inputs of the join, and return its plan over a range index of each side."""
-    conditions, (starts, ends) = side_conditions_of(join) or _NOTHING, ranges.closed
-    left, right = ranges.left, ranges.right
+    conditions = side_conditions_of(join) or _NOTHING
+    left, right, reaches = ranges.left, ranges.right, join_keys.side_ranges(ranges)
     ours, theirs = chooser.below(join.left), chooser.below(join.right)
     source = yield ours.base
-    reach = Range(_form(left), _seen_from(left, right), (starts, ends))
     first = PhysicalRangeIndex(
-        join, source, ours, conditions.left, bindings(join.left), left, reach
+        join, source, ours, conditions.left, bindings(join.left), left, reaches[0]
     )
     source = yield theirs.base
-    reach = Range(_form(right), _seen_from(right, left), (ends, starts))
-    second = PhysicalRangeIndex(join, source, theirs, conditions.right, 1, right, reach)
+    second = PhysicalRangeIndex(join, source, theirs, conditions.right, 1, right, reaches[1])
     return Intervals(node, first, second, Op(join), ops(below.chain), sink_of(node, below))
-
-
-def _form(span: range_sides.Span) -> Form:
-    return "interval" if len(span.ends) == 2 else "point"
-
-
-def _seen_from(own: range_sides.Span, other: range_sides.Span) -> Form:
-    """Return the form of the other side's range, as compared with one end of the own range."""
-    if own.low is None:
-        return "low"
-    return "high" if own.high is None else _form(other)
 
 
 def _may_be_in_order(join: AnyJoin, ranges: range_sides.Ranges) -> bool:

@@ -50,7 +50,7 @@ Source: [i3ql] fusion of selections and projections.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from reactive.engine.codegen.nest import CountSink, ListSink
 from reactive.engine.collections.index import (
@@ -66,53 +66,81 @@ from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, con
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy, KeyedStream
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
+if TYPE_CHECKING:
+    from reactive.engine.operators.moved_bounds import MovedBounds
+
 MANY = 16
 """Least number of partners of a single row whose pairs are made as a batch."""
+Delta = Sequence[KeyedPair]
 Sides = tuple[Any, Any, Callable[..., Any], Callable[..., Any]]
 """Changes of the left and the right, and the look-ups of the right and the left."""
 
 
 class JoinIndexes:
-    """The two indexes of a join, and the arguments of its loops."""
+    """The two indexes of a join, and the arguments of its loops.
 
-    __slots__ = ("_table", "left", "right")
+    `bounds` makes the part that finds moved bounds, if the join compares values.
+    """
+
+    __slots__ = ("_bounds", "_made_bounds", "_table", "left", "right")
 
     def __init__(
-        self, left: IndexBy, right: IndexBy, table: Callable[[], Iterable[Any]] | None = None
+        self,
+        left: IndexBy,
+        right: IndexBy,
+        table: Callable[[], Iterable[Any]] | None = None,
+        bounds: Callable[[], MovedBounds] | None = None,
     ) -> None:
         self.left = left
         self.right = right
+        self._bounds = bounds
+        self._made_bounds: MovedBounds | None = None
         self._table = table
         """Returns the rows of the left index, if a table stores them."""
 
-    def arguments(
-        self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
-    ) -> tuple[Any, ...] | None:
+    def arguments(self, left: Delta, right: Delta) -> tuple[Any, ...] | None:
         """Return the arguments of the loops; None if the plain join must run."""
         if self.left.poisoned or self.right.poisoned:
             return None
+        if self._bounds is not None and (len(left) > 1 or len(right) > 1):
+            moved = self._moved_bounds().find(left, right)
+            if moved is not None:
+                return self._of_moved(left, right, *moved)
         if not right:
             find = self.right.look_up or self.right.find(before=False)
             return (left, right, find, FINDS_NOTHING)
         if not left:
             find = self.left.look_up or self.left.find(before=False)
             return (left, right, FINDS_NOTHING, find)
-        found = self._look_ups(left, right)
-        return self._by_time(left, right) if found is None else (left, right, *found)
-
-    def _by_time(
-        self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
-    ) -> tuple[Any, ...] | None:
-        """Return the arguments for a left delta with deletions; None if a row occurs twice.
-
-        Deletions and insertions of such a row cannot be told apart.
-        """
-        if len({pair[0] for _, pair in left}) < len(left):
+        if self._meets_empty(left, right):
+            return (left, right, FINDS_NOTHING, self.left.find(before=False))
+        found = _at_time(left, right, self.right)
+        if found is None:
             return None
-        gone = [(_as_earlier(key), pair) for key, pair in left if pair[1] < 0]
-        come = [keyed for keyed in left if keyed[1][1] > 0]
-        find_right = _find_at_time(self.right.index.find_before(right), self.right.index.find)
-        return ([*gone, *come], right, find_right, self.left.index.find_before(come))
+        changes, since, find = found
+        return (changes, right, find, _find_kept(self.left, left, since))
+
+    def _of_moved(
+        self, left: Delta, right: Delta, side: int, paired: Delta
+    ) -> tuple[Any, ...] | None:
+        """Return the arguments for the delta of a side with moved keys, which looks up all its
+        partners at one time: before the inserted rows of the other side."""
+        own, other = (self.left, self.right)[:: -1 if side else 1]
+        delta, others = (left, right) if side else (right, left)
+        found = _at_time(delta, others, own)
+        if found is None:
+            return None
+        changes, since, find = found
+        kept = _find_kept(other, delta, since)
+        partners = self._moved_bounds().partners(1 - side, kept, since)
+        return (changes, paired, find, partners) if side else (paired, changes, partners, find)
+
+    def _moved_bounds(self) -> MovedBounds:
+        """Return the part that finds moved bounds; the first call makes it."""
+        assert self._bounds is not None
+        if self._made_bounds is None:
+            self._made_bounds = self._bounds()
+        return self._made_bounds
 
     def all(self) -> tuple[Any, ...] | None:
         """Return the arguments that join all current rows.
@@ -157,11 +185,10 @@ class JoinIndexes:
             return None
         if left.weight != 1 or right.weight != 1:
             return None
-        found = self._look_ups(left, right)
-        if found is None:
-            return None
         ours, theirs = (zip(each.keys, each.rows, strict=True) for each in (left, right))
-        return (ours, theirs, *found), 1
+        if self._meets_empty(left, right):
+            return (ours, theirs, FINDS_NOTHING, self.left.find(before=False)), 1
+        return (ours, theirs, self.right.find(before=False), self.left.find_before(left)), 1
 
     def all_as_batch(self) -> Sides | None:
         """Return the batch that joins all current rows; None if there is none."""
@@ -194,18 +221,34 @@ class JoinIndexes:
         index = self.left.index
         return index_as_batch(index) if type(index) is Index else None
 
-    def _look_ups(
-        self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
-    ) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
-        """Return the look-ups of right and left partners of two deltas.
+    def _meets_empty(self, left: Delta, right: Delta) -> bool:
+        """Return True if both sides were empty: the longer one, the right, joins all."""
+        return self.left.was_empty and self.right.was_empty and len(left) < len(right)
 
-        Return None if the left deletes rows: their partners are those before the commit.
-        """
-        if self.left.was_empty and self.right.was_empty and len(left) < len(right):
-            return FINDS_NOTHING, self.left.find(before=False)  # the longer side joins all
-        if _removes(left):
-            return None
-        return self.right.find(before=False), self.left.find_before(left)
+
+def _at_time(
+    delta: Delta, others: Delta, index: IndexBy
+) -> tuple[Delta, Delta, Callable[..., Any]] | None:
+    """Return a delta, its last insertions, and the look-up of its partners in the other `index`.
+
+    A deleted row has the partners before the delta `others`, an inserted one the current partners.
+    Deletions and insertions of a row that occurs twice cannot be told apart: return None.
+    """
+    if not _removes(delta):
+        return delta, delta, index.find(before=False)
+    if len({pair[0] for _, pair in delta}) < len(delta):
+        return None
+    gone = [(_as_earlier(key), pair) for key, pair in delta if pair[1] < 0]
+    come = [keyed for keyed in delta if keyed[1][1] > 0]
+    find = _find_at_time(index.find_before(others), index.find(before=False))
+    return [*gone, *come], come, find
+
+
+def _find_kept(index: IndexBy, delta: Delta, since: Delta) -> Callable[..., Any]:
+    """Return the look-up of the rows before `since`: all of a delta, or its insertions."""
+    found: Callable[..., Any]
+    found = index.find_before(since) if since is delta else index.index.find_before(since)
+    return found
 
 
 def _removes(delta: Sequence[KeyedPair]) -> bool:

@@ -129,6 +129,15 @@ def join_loops(
     return nest.build(f"groups, before, {OF_SIDES}")
 
 
+def values_of_pairs(
+    shapes: Shapes, tests: Iterable[Expr], chain: Chain, sink_of: SinkOf
+) -> list[Expr]:
+    """Return the expressions that the loops of a join evaluate for a pair."""
+    pipeline = _of_joined(shapes, tests, chain)
+    values = sink_of(pipeline).exprs()
+    return [*(instruction.expr for instruction in pipeline.instructions), *values]
+
+
 def batch_join_loops(
     bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain
 ) -> Callable[..., Any]:
