@@ -199,6 +199,12 @@ def has_components(node: plan.Node) -> bool:
     return isinstance(node, plan.Fixpoint | plan.Iterate) and len(node.names) > 1
 
 
+def share_input(node: plan.Node) -> plan.Node:
+    """Return an input that several nodes read from now on, marked as `Shared`."""
+    is_one = isinstance(node, plan.Shared) or not node.inputs() or has_components(node)
+    return node if is_one else plan.Shared(node)
+
+
 def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
     """Return the node over other inputs; itself if they are the same."""
     inputs = tuple(inputs)

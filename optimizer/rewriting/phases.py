@@ -48,6 +48,7 @@ from optimizer.rules.push_where_below_outer_join import push_where_below_outer_j
 from optimizer.rules.push_where_below_reduce import push_where_below_reduce
 from optimizer.rules.push_where_below_select import push_where_below_select
 from optimizer.rules.push_where_below_semi_join import push_where_below_semi_join
+from optimizer.rules.push_where_below_shared import push_where_below_shared
 from optimizer.rules.push_where_below_top import push_where_below_top
 from optimizer.rules.push_where_below_union import push_where_below_union
 from optimizer.rules.push_where_into_fixpoint import push_where_into_fixpoint
@@ -76,7 +77,7 @@ PHASES: tuple[Phase, ...] = (
         *(push_where_below_difference, push_where_below_aggregate),
         *(push_where_below_reduce, push_where_below_top, push_where_below_extend),
         *(push_where_below_semi_join, push_where_below_outer_join, push_where_into_fixpoint),
-        *(propagate_constants, push_test_below_join, flatten_nest),
+        *(push_where_below_shared, propagate_constants, push_test_below_join, flatten_nest),
     ),
     (order_joins,),
     (
@@ -143,6 +144,7 @@ RULE_KINDS: dict[Rule, Kinds] = {
     push_where_below_reduce: WHERE,
     push_where_below_select: WHERE,
     push_where_below_semi_join: WHERE,
+    push_where_below_shared: WHERE,
     push_where_below_top: WHERE,
     push_where_below_union: WHERE,
     push_where_into_fixpoint: WHERE,

@@ -50,7 +50,7 @@ from optimizer.expressions.simplification import holds_no_nan
 from optimizer.expressions.text import first, needs
 from optimizer.plans.properties import free, may_be_negative
 from optimizer.plans.side_conditions import has_keys, pair_shapes
-from optimizer.traverse import has_components
+from optimizer.traverse import share_input
 
 MOST = 16
 """Most alternatives: each has an index of each side, and asks the ones before it."""
@@ -126,7 +126,7 @@ def _joins(
 ) -> plan.Node | None:
     """Return a join per alternative, without pairs of earlier alternatives; None if one has no
     keys."""
-    left, right = map(_share_input, node.inputs())
+    left, right = map(share_input, node.inputs())
     made: plan.Node | None = None
     failed: list[Expr] = []
     for alternative in alternatives:
@@ -151,7 +151,7 @@ def _halves(
 
     Return None if an alternative has no keys.
     """
-    alone, right = map(_share_input, node.inputs())
+    alone, right = map(share_input, node.inputs())
     made: plan.Node | None = None
     for alternative in alternatives:
         match = _match_of_alternative(on, before, alternative, after)
@@ -171,9 +171,3 @@ def _match_of_alternative(
     """Return the match with one alternative in place of the disjunction."""
     asked = (*before, *conjuncts(alternative), *after)
     return plan.Match(on=on.with_body(conjunction(asked)))
-
-
-def _share_input(node: plan.Node) -> plan.Node:
-    """Return an input that several joins read from now on."""
-    is_one = isinstance(node, plan.Shared) or not node.inputs() or has_components(node)
-    return node if is_one else plan.Shared(node)
