@@ -25,6 +25,7 @@ A sink consumes the rows of a nest of loops: it writes lines before the loops, i
     ListSink    out        pairs of row and weight; of a batch, rows
     CountSink   counts     equal rows of a batch, counted
     KeySink     out        keys beside pairs; of a batch, keys and rows
+    PartnerSink counts     the partners of each row of one side of a join
 
 The sinks of aggregates are beside their operators (`operators/loops`).
 
@@ -305,6 +306,32 @@ class CountSink:
     def write(self, body: Emitter, weight: str) -> None:
         made = "row" if self._is_input else body.variable("made", body.canonical(self._row))
         body.line(f"counts[{made}] = get({made}, 0) + 1")
+
+
+class PartnerSink:
+    """Adds up the weights of the partners of each row of one side, by the handle of the row.
+
+    `row` is the variable of the row, and its handle its `id` if rows are interned.
+    """
+
+    result = "counts"
+
+    def __init__(self, row: str, *, is_interned: bool) -> None:
+        self._handle = f"id({row})" if is_interned else row
+        self.bound: dict[str, Any] = {}
+
+    def prologue(self) -> list[str]:
+        return ["    counts = {}", "    get = counts.get"]
+
+    def epilogue(self) -> list[str]:
+        return []
+
+    def exprs(self) -> list[Expr]:
+        return []
+
+    def write(self, body: Emitter, weight: str) -> None:
+        handle = body.variable("handle", self._handle)
+        body.line(f"counts[{handle}] = get({handle}, 0) + {weight}")
 
 
 class KeySink:

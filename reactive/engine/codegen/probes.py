@@ -223,6 +223,7 @@ def set_form(*places: int, weight: str = "") -> Form:
         emitter.line("if kind is not Rows and kind is not Many:")
         rows = f"[row for row, times in {found}.values()] if kind is Weighted else ({found},)"
         emitter.line(f"{found} = {rows}", deeper=1)
+        nest.count(emitter, f"len({found})")
         one = nest.one(places)
         inner = emitter.loop(f"for {one} in {found}:")
         nest.unpack(inner, places)

@@ -35,6 +35,7 @@ from reactive.engine.operators.fuse import (
     make_join_operator,
     make_keyer,
     make_loop_operator,
+    make_matching_join,
     make_multiway_operator,
     make_outer_join_operator,
     make_pair_sums,
@@ -48,6 +49,7 @@ from reactive.engine.operators.plain import (
     Side,
     all_callables,
     all_read,
+    is_read,
     plain_join,
     plain_operator,
     side_functions,
@@ -293,10 +295,14 @@ def _build_match(
     match = join_match(join)
     _connect_indexes(join, left, right)
     has_index = isinstance(right.operator, index_by.IndexBy)
+    operators = (left.operator, right.operator)
+    make: Make = lambda: plain_join(join, *operators)  # noqa: E731
+    if builder.generates and is_read(join) and not isinstance(join, INNER):
+        make = make_matching_join(join, *operators, recall_of(node.known))
     return builder.node(
         node,
         inputs,
-        lambda: plain_join(join, left.operator, right.operator),
+        make,
         (match.on,),
         blamed=() if has_index else (match.right_key,),
     )

@@ -163,7 +163,7 @@ class _Builder:
         )
         rule = BinaryRule(
             head,
-            plain_join(join, *indexes),
+            plain_join(join, indexes[0], indexes[1]),
             chain_runner(chain),
             (left, right),
             loops,

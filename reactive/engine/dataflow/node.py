@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import chain
 from typing import Any
 
@@ -342,7 +343,10 @@ def fill_node(graph: Any, node: Node) -> None:
 
     def compute() -> None:
         rows = inputs()
-        with graph.running(node):
+        with graph.running(node), ExitStack() as filled:
+            for source in node.inputs:
+                if hasattr(source.operator, "as_filled"):
+                    filled.enter_context(source.operator.as_filled())
             node.run(*rows)
         node.operator.commit()
 

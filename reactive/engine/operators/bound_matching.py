@@ -34,7 +34,8 @@ from sortedcontainers import SortedList
 from reactive.engine.collections.index import NO_MATCH, Key, KeyedPair, Mark
 from reactive.engine.collections.zset import Family, Pair, Row, UnorderedError, family_of
 from reactive.engine.operators.index_by import IndexBy
-from reactive.engine.operators.matching import Change, PredicateMatching
+from reactive.engine.operators.matching import Change
+from reactive.engine.operators.predicate_matching import PredicateMatching
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 FEW = 32

@@ -12,7 +12,7 @@ from optimizer.expr import Expr, Function, Lifted
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
 from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
-from optimizer.plans.side_conditions import AnyJoin, bounds_of, residual
+from optimizer.plans.side_conditions import AnyJoin, bounds_of, pair_shapes, residual
 from optimizer.traverse import read_functions
 from reactive.engine.codegen import loop_expressions
 from reactive.engine.codegen import probe_order as order_of_probes
@@ -55,6 +55,7 @@ from reactive.engine.operators.loops.nests import (
     keyed_loop,
     multiway_loops,
     outer_loops,
+    partner_loops,
     sums_loops,
     values_of_pairs,
 )
@@ -341,7 +342,7 @@ def make_outer_join_operator(
 
     def make() -> matched_loop.OuterJoinRunner | matched_loop.GroupedOuterJoin:
         pairing = joined_groups.JoinIndexes(left, right)
-        plain = plain_join(join, left, right)
+        plain = make_matching_join(join, left, right, recall)()
         chained = PlainChain(chain).run
         if not isinstance(node, plan.Aggregate):
             found = recall("loop", lambda: loops(ListSink))
@@ -353,6 +354,31 @@ def make_outer_join_operator(
         return matched_loop.GroupedOuterJoin(groups, plain, pairing, *made, chained)
 
     return make
+
+
+def make_matching_join(
+    join: plan.OuterJoin | plan.SemiJoin | plan.AntiJoin,
+    left: index_by.IndexBy,
+    right: Any,
+    recall: Recall = make_without_reuse,
+) -> Make:
+    """Return the maker of the plain operator of a join that tests for partners.
+
+    Generated loops count the partners of rows. They are built at their first call.
+    """
+
+    def loops(*, keeps_left: bool) -> Made:
+        count, of = bindings(join.left), pair_shapes(join)
+        is_interned = (left if keeps_left else right).handle is id
+        rest = _residual(join)
+        return partner_loops(count, of, rest, keeps_left=keeps_left, is_interned=is_interned)
+
+    def counters(keeps_left: bool) -> Callable[..., Any]:
+        side = "left" if keeps_left else "right"
+        made = partial(recall, f"partners {side}", partial(loops, keeps_left=keeps_left))
+        return build_at_first_call(lambda: made()[0])
+
+    return lambda: plain_join(join, left, right, counters)
 
 
 def _residual(join: AnyJoin) -> Lifted | None:

@@ -336,6 +336,15 @@ class IndexBy:
         finally:
             self.commit()
 
+    @contextmanager
+    def as_filled(self) -> Iterator[None]:
+        """Act inside the context as in a commit that inserts all rows."""
+        was, self.was_empty = self.was_empty, True
+        try:
+            yield
+        finally:
+            self.was_empty = was
+
     def contents(self) -> Iterable[KeyedPair]:
         """Return all pairs with keys; builds the index if most rows of the table are filtered."""
         if self._table is None or self._keyed.emits_filtered:

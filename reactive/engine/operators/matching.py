@@ -10,10 +10,10 @@ Matching: which rows of one input have a partner in the other, for semi, anti an
 
     d partnered  =  dL * P  +  (L + dL) * dP
 
-`PredicateMatching` has a predicate too, and counts the matches of each row of `L`.
+`PredicateMatching` has a predicate too (`predicate_matching.py`).
 
-State:  the weight of R per key; or weight and matches of each row of L.
-Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the tested pairs.
+State:  the weight of R per key.
+Cost:   O(|dL| + |dR| + rows whose presence flips).
 Source: [i3ql] exists and not exists; [dbsp] section 4, antijoin.
 
 Outer joins: a join that includes rows without a partner, with None for the missing side.
@@ -52,16 +52,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from reactive.engine.collections.index import NO_MATCH, Index, Key, KeyedPair
 from reactive.engine.collections.zset import Pair, Row, consolidate
-from reactive.engine.operators.index_by import IndexBy
-from reactive.engine.operators.join import Join, KeyCandidates
+from reactive.engine.operators.join import Join
 
 Change = tuple[Row, int, int]
 """A row, the change of its weight among the partnered rows, and among the rows alone."""
-Fits = Callable[[Row, Row], object]
 
 
 class KeyMatching:
@@ -163,118 +161,6 @@ class KeyMatching:
             self._weights[key] = weight
         else:
             self._weights.pop(key, None)
-
-
-class PredicateMatching:
-    """Match by key and predicate: `fits(row, other)`; `whole(row, other)` if there are error rows.
-
-    >>> from reactive.engine.operators.index_by import IndexBy
-    >>> names, others = IndexBy(None), IndexBy(None)
-    >>> matching = PredicateMatching(names, others, str.startswith)
-    >>> matching.step(names.step([("anna", 1)]), others.step([("an", 1), ("ot", 1)]))
-    [('anna', 1, 0)]
-    """
-
-    __slots__ = ("_asked", "_fits", "_held", "_last", "_left", "_right", "_whole", "touched")
-
-    def __init__(
-        self, left: IndexBy, right: IndexBy, fits: Fits, whole: Fits | None = None
-    ) -> None:
-        self._left = left
-        self._right = right
-        self._fits = fits
-        self._whole = fits if whole is None else whole
-        self._held: dict[Row, tuple[int, int]] = {}  # row -> weight, matches
-        self._last: dict[Row, tuple[int, int]] = {}  # row -> previous weight, matches
-        self._asked: tuple[Fits, Any, Any] = (fits, left.index, right.index)
-        self.touched = 0
-
-    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
-        """Return the changed left rows; undoes all counts if a predicate raises."""
-        self._last = {}
-        if self._left.poisoned or self._right.poisoned:
-            self._asked = (self._whole, KeyCandidates(self._left), KeyCandidates(self._right))
-        else:
-            self._asked = (self._fits, self._left.index, self._right.index)
-        try:
-            self._count_right(right)
-            self._count_left(left)
-        except BaseException:
-            self.undo()
-            raise
-        self.touched += len(left) + len(right)
-        return [
-            change for row, old in self._last.items() for change in self._change_of_row(row, old)
-        ]
-
-    def undo(self) -> None:
-        for row, held in self._last.items():
-            self._set(row, held)
-        self._last = {}
-
-    def commit(self) -> None:
-        self._last = {}
-
-    def contents(self) -> Iterator[Change]:
-        for row, (weight, matches) in self._held.items():
-            yield (row, weight, 0) if matches > 0 else (row, 0, weight)
-
-    def footprint(self) -> tuple[int, int]:
-        size = sys.getsizeof((0, 0))
-        return len(self._held), sys.getsizeof(self._held) + size * len(self._held)
-
-    def _count_right(self, right: Sequence[KeyedPair]) -> None:
-        """Change the matches of left rows that stay."""
-        (fits, rows, _), held = self._asked, self._held
-        for key, (other, times) in right:
-            counted: set[Row] = set()  # a left row may be listed several times
-            for row, _ in rows.pairs(key):
-                if row in held:  # `_count_left` counts the matches of new rows
-                    self.touched += 1
-                    if fits(row, other) and row not in counted:
-                        counted.add(row)
-                        weight, matches = self._touch(row)
-                        self._set(row, (weight, matches + times))
-
-    def _count_left(self, left: Sequence[KeyedPair]) -> None:
-        """Change weights of left rows; count the matches of a new row on the current right side."""
-        for key, (row, change) in left:
-            weight, matches = self._touch(row)
-            if not weight:
-                matches = self._matches(row, key)
-            self._set(row, (weight + change, matches))
-
-    def _matches(self, row: Row, key: Key) -> int:
-        """Return the weight of all current right rows that match a row."""
-        fits, _, others = self._asked
-        candidates = others.pairs(key)
-        self.touched += len(candidates)
-        matches = 0
-        for other, times in candidates:
-            if fits(row, other):
-                matches += times
-        return matches
-
-    def _touch(self, row: Row) -> tuple[int, int]:
-        """Return the weight and matches of a left row; the first call in a step records them."""
-        held = self._held.get(row, (0, 0))
-        self._last.setdefault(row, held)
-        return held
-
-    def _set(self, row: Row, held: tuple[int, int]) -> None:
-        """Set the weight and matches of a left row; weight 0 deletes it."""
-        if held[0]:
-            self._held[row] = held
-        else:
-            self._held.pop(row, None)
-
-    def _change_of_row(self, row: Row, old: tuple[int, int]) -> Iterator[Change]:
-        """Yield the change of a left row, as partnered and as alone, if there is any."""
-        now = self._held.get(row, (0, 0))
-        partnered = (now[0] if now[1] > 0 else 0) - (old[0] if old[1] > 0 else 0)
-        alone = now[0] - old[0] - partnered
-        if partnered or alone:
-            yield row, partnered, alone
 
 
 class Matching(Protocol):
@@ -439,9 +325,16 @@ class OuterJoin:
     def contents(self) -> Iterable[Pair]:
         """Yield all joined rows, then the padded rows of the kept sides."""
         yield from self._join.contents()
-        for _, (matching, pad) in self._kept:
-            for row, weight in alone_delta(matching.contents(), both_changed=False):
-                yield pad(row), weight
+        alone = self.alone()
+        for side, (_, pad) in self._kept:
+            yield from [(pad(row), weight) for row, weight in alone[side]]
+
+    def alone(self) -> list[Sequence[Pair]]:
+        """Return all rows alone on the left and the right; () for a side not kept."""
+        found: list[Sequence[Pair]] = [(), ()]
+        for side, (matching, _) in self._kept:
+            found[side] = alone_delta(matching.contents(), both_changed=False)
+        return found
 
     def footprint(self) -> tuple[int, int]:
         sizes = [m.footprint() for m in self._matchings]

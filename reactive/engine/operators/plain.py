@@ -69,6 +69,7 @@ from reactive.engine.operators import (
     hash_matching,
     matching,
     order_by,
+    predicate_matching,
     rowwise,
     set_operators,
 )
@@ -226,7 +227,15 @@ def _accumulator_value(folded: plan.Folded, count: int) -> Callable[[Row], Any] 
     return itself if folded.value is None else spread_bindings(folded.value, count)
 
 
-def plain_join(node: AnyJoin, left: Any, right: Any) -> Any:
+Counters = Callable[[bool], Any]
+"""Returns the loop that counts the partners of the left rows, or of the right rows if False."""
+
+
+def without_loop(keeps_left: bool) -> None:
+    """Call the predicate for each pair."""
+
+
+def plain_join(node: AnyJoin, left: Any, right: Any, counters: Counters = without_loop) -> Any:
     """Return the operator of a join; `left` and `right` are the operators of its inputs."""
     count = bindings(node.inputs()[0])
     pair = pair_with(count)
@@ -240,20 +249,26 @@ def plain_join(node: AnyJoin, left: Any, right: Any) -> Any:
         case plan.Join():
             return product.Join(left, right, pair, on, whole)
         case plan.SemiJoin():
-            return matching.semi_join(_make_matching(node, left, right, on, whole, pair))
+            return matching.semi_join(
+                _make_matching(node, left, right, on, whole, pair, counters(True))
+            )
         case plan.AntiJoin():
-            return matching.anti_join(_make_matching(node, left, right, on, whole, pair))
+            return matching.anti_join(
+                _make_matching(node, left, right, on, whole, pair, counters(True))
+            )
         case plan.OuterJoin(kind=kind):
             join = product.Join(left, right, pair, on, whole)
             keep_left: matching.Kept | None = None
             keep_right: matching.Kept | None = None
             if kind != "right":
-                ours = _make_matching(node, left, right, on, whole, pair)
+                ours = _make_matching(node, left, right, on, whole, pair, counters(True))
                 keep_left = (ours, lambda row: pair(row, None))
             if kind != "left":
                 nothing = None if count == 1 else (None,) * count
                 back = _make_matching(
-                    node, right, left, on, whole, lambda row, other: pair(other, row)
+                    *(node, right, left, on, whole),
+                    lambda row, other: pair(other, row),
+                    counters(False),
                 )
                 keep_right = (back, lambda row: pair(nothing, row))
             return matching.OuterJoin(join, left=keep_left, right=keep_right)
@@ -268,6 +283,7 @@ def _make_matching(
     on: Callable[[Row], object] | None,
     whole: Callable[[Row], object] | None,
     pair: Callable[[Row, Row], Row],
+    count: predicate_matching.CountPartners | None,
 ) -> matching.Matching:
     """Return the matching of a join: by hash, by key, by a bound, or by pairs."""
     if (found := lookups.looked_up(node.match)) is not None:
@@ -279,12 +295,16 @@ def _make_matching(
         return matching.KeyMatching(left.index)
     fits = _predicate_of_two(on, pair), _predicate_of_two(whole, pair)
     bound = None if isinstance(node, plan.OuterJoin) else multiway.bound_of(node)
+
+    def by_pairs() -> predicate_matching.PredicateMatching:
+        return predicate_matching.PredicateMatching(left, right, *fits, count)
+
     if bound is None:
-        return matching.PredicateMatching(left, right, *fits)
+        return by_pairs()
     sides = _bound_side(bound.left, bindings(node.left)), _bound_side(bound.right, 1)
     return bound_matching.BoundMatching(
         *(left, right, sides),
-        lambda: matching.PredicateMatching(left, right, *fits),
+        by_pairs,
         is_upper=bound.is_upper,
         closed=bound.closed,
     )
@@ -298,7 +318,9 @@ def _bound_side(side: multiway.BoundSide, count: int) -> bound_matching.BoundSid
     return bound_matching.BoundSide(before, spread_bindings(side.value, count), after)
 
 
-def match_predicates(node: plan.AntiJoin) -> tuple[matching.Fits, matching.Fits]:
+def match_predicates(
+    node: plan.AntiJoin,
+) -> tuple[predicate_matching.Fits, predicate_matching.Fits]:
     """Return the tests of two rows of equal key, and of two rows of any keys."""
     count = bindings(node.left)
     whole, on = spread_or_none(node.match.on, count + 1), spread_or_none(residual(node), count + 1)
@@ -307,7 +329,7 @@ def match_predicates(node: plan.AntiJoin) -> tuple[matching.Fits, matching.Fits]
 
 def _predicate_of_two(
     on: Callable[[Row], object] | None, pair: Callable[[Row, Row], Row]
-) -> matching.Fits:
+) -> predicate_matching.Fits:
     """Return the test of two rows; without a condition, one that all rows pass."""
     return _always_true if on is None else lambda row, other: on(pair(row, other))
 

@@ -68,6 +68,7 @@ LAZY_MODULES = (
     "reactive.engine.operators.matching",
     "reactive.engine.operators.moved_bounds",
     "reactive.engine.operators.order_by",
+    "reactive.engine.operators.predicate_matching",
     "reactive.engine.operators.rowwise",
     "reactive.engine.operators.set_operators",
     "reactive.engine.operators.tolerant",

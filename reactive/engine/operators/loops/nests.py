@@ -42,6 +42,7 @@ from reactive.engine.codegen.nest import (
     LoopSink,
     LoopSource,
     Move,
+    PartnerSink,
     Then,
 )
 from reactive.engine.collections.index import Mark
@@ -169,6 +170,29 @@ def outer_loops(
             _look_inside(nest, pipeline, sink, f"alone_{side}", own)
             nest.loop(LoopSource(f"alone_{side}", f"{nest.one(own)}, weight", places=own))
     return nest.build(f"groups, before, {OF_SIDES}, alone_left, alone_right")
+
+
+def partner_loops(
+    bindings: int, shapes: Shapes, rest: Lifted | None, *, keeps_left: bool, is_interned: bool
+) -> Made:
+    """Build the loops that count the partners of the rows of one side of a join.
+
+    That side is called left in the function: new rows of it count their partners, and changed rows
+    of the other side change the counts of the left rows that they are joined with.
+    """
+    asked = [] if rest is None else [rest]
+    pipeline = _of_joined(shapes, [test.body for test in asked], ())
+    names = row_names(asked, bindings + 1)
+    left, right = tuple(range(bindings)), (bindings,)
+    ours, theirs = (left, right) if keeps_left else (right, left)
+    row = names[ours[0]] if len(ours) == 1 else "row"
+    sink = PartnerSink(row, is_interned=is_interned)
+    nest = LoopNest(names, pipeline, sink, more=("handle",), counts=True)
+    new = LoopSource("left", "key, pair", (f"{nest.one(ours)}, _ = pair",), ("1",), ours)
+    nest.loop(new, probing.ProbeCode("find_right", probing.split_form(*theirs)))
+    changed = _keyed_source(nest, "right", "weight", theirs)
+    nest.loop(changed, probing.ProbeCode("find_left", probing.set_form(*ours)))
+    return nest.build(OF_SIDES)
 
 
 def _nest_of_pairs(

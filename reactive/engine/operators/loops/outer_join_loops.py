@@ -13,6 +13,7 @@ Cost:   as the plain operators.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from reactive.engine.collections.index import KeyedPair
@@ -70,7 +71,8 @@ class OuterJoinRunner:
         alone: Sequence[Sequence[Pair]],
     ) -> Sequence[Pair] | None:
         """Return the output of the loops; None if the plain operators must run."""
-        found = _run_matched_loop(self._loop, (None, None), self._pairing, left, right, alone)
+        arguments = partial(self._pairing.arguments, left, right)
+        found = _run_matched_loop(self._loop, (None, None), arguments, alone)
         if found is None:
             return None
         out, met = found
@@ -84,7 +86,10 @@ class OuterJoinRunner:
         self._plain.commit()
 
     def contents(self) -> Iterable[Pair]:
-        return self._chained(list(self._plain.contents()))
+        """Return all rows: by the loops, or else by the plain operators."""
+        plain = self._plain
+        found = _run_matched_loop(self._loop, (None, None), self._pairing.all, plain.alone())
+        return self._chained(list(plain.contents())) if found is None else found[0]
 
     def footprint(self) -> tuple[int, int]:
         return self._plain.footprint()
@@ -143,9 +148,8 @@ class GroupedOuterJoin(GroupLoopRunner):
         alone: Sequence[Sequence[Pair]],
     ) -> Sequence[Pair] | None:
         """Return the changed groups by the loops; None if the plain operators must run."""
-        found = _run_matched_loop(
-            self._loop, (self._groups, self._before), self._sides, left, right, alone
-        )
+        arguments = partial(self._sides.arguments, left, right)
+        found = _run_matched_loop(self._loop, (self._groups, self._before), arguments, alone)
         if found is None:
             return None
         out, met = found
@@ -172,14 +176,12 @@ def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
 def _run_matched_loop(
     loop: Callable[..., Any],
     into: tuple[Any, Any],
-    pairing: JoinIndexes,
-    left: Sequence[KeyedPair],
-    right: Sequence[KeyedPair],
+    arguments: Callable[[], tuple[Any, ...] | None],
     alone: Sequence[Sequence[Pair]],
 ) -> tuple[Sequence[Pair], int] | None:
     """Return the output of a loop, and the number of joined rows; None to run plain operators."""
     try:
-        found = pairing.arguments(left, right)
+        found = arguments()
         return None if found is None else loop(*into, *found, *alone)
     except Exception as error:  # the plain operators raise it, or find that it is ignored
         reraise_asynchronous(error)

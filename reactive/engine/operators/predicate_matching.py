@@ -1,0 +1,209 @@
+"""Predicate matching: the left rows that have a partner by key or range, and by a predicate.
+
+    matches(row)          =  the weight of the rows of R that match the row
+    partnered(L, R)(row)  =  L(row)  if matches(row) > 0, else 0
+
+A changed row of R changes the matches of the left rows that it is joined with. A new left row
+counts its partners. A generated loop adds them up by left row, as the loop of an inner join makes
+pairs; the predicate is called for each pair while there are error rows, and if the loop raises.
+
+State:  the weight and the matches of each left row.
+Cost:   O(|dL| + |dR| + partners by key or range).
+Source: [i3ql] exists and not exists; [dbsp] section 4, antijoin.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from reactive.engine.collections.index import Key, KeyedPair
+from reactive.engine.collections.zset import Row
+from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
+from reactive.engine.operators.join import KeyCandidates
+from reactive.engine.operators.matching import Change
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+Fits = Callable[[Row, Row], object]
+Counted = tuple[Row, int, int]
+"""A left row, its weight and its matches."""
+CountPartners = Callable[..., tuple[dict[Any, int], int]]
+"""Returns, for new left rows and changed right rows, the change of matches by the handle of the
+left row, and the number of joined pairs."""
+
+
+class PredicateMatching:
+    """Match by key and predicate: `fits(row, other)`; `whole(row, other)` if there are error rows.
+
+    `count` counts the partners of all changes in one call; None calls `fits` for each pair.
+
+    >>> from reactive.engine.operators.index_by import IndexBy
+    >>> names, others = IndexBy(None), IndexBy(None)
+    >>> matching = PredicateMatching(names, others, str.startswith)
+    >>> matching.step(names.step([("anna", 1)]), others.step([("an", 1), ("ot", 1)]))
+    [('anna', 1, 0)]
+    """
+
+    __slots__ = (
+        *("_asked", "_count", "_fits", "_handle", "_held", "_last", "_left", "_right", "_whole"),
+        "touched",
+    )
+
+    def __init__(
+        self,
+        left: IndexBy,
+        right: IndexBy,
+        fits: Fits,
+        whole: Fits | None = None,
+        count: CountPartners | None = None,
+    ) -> None:
+        self._left = left
+        self._right = right
+        self._fits = fits
+        self._whole = fits if whole is None else whole
+        self._count = count
+        self._handle = left.handle
+        self._held: dict[Any, Counted] = {}
+        self._last: dict[Any, Counted] = {}
+        """The previous state of each row that the last step has changed."""
+        self._asked: tuple[Fits, Any, Any] = (fits, None, None)
+        self.touched = 0
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
+        """Return the changed left rows; undoes all counts if a predicate raises."""
+        self._last = {}
+        try:
+            if not self._count_by_loop(left, right):
+                self._count_pairs(left, right)
+        except BaseException:
+            self.undo()
+            raise
+        self.touched += len(left) + len(right)
+        return self._changes()
+
+    def undo(self) -> None:
+        for handle, counted in self._last.items():
+            self._set(handle, counted)
+        self._last = {}
+
+    def commit(self) -> None:
+        self._last = {}
+
+    def contents(self) -> Iterator[Change]:
+        for row, weight, matches in self._held.values():
+            yield (row, weight, 0) if matches > 0 else (row, 0, weight)
+
+    def footprint(self) -> tuple[int, int]:
+        size = sys.getsizeof((None, 0, 0))
+        return len(self._held), sys.getsizeof(self._held) + size * len(self._held)
+
+    # By the loop.
+
+    def _count_by_loop(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> bool:
+        """Apply the changes by the loop; return False, with nothing changed, if it cannot run."""
+        if self._count is None or self._left.poisoned or self._right.poisoned:
+            return False
+        handle, held = self._handle, self._held
+        changed = {handle(row): (row, change) for _, (row, change) in left}
+        if len(changed) < len(left):
+            return False  # a row that is deleted and inserted has no partners left
+        new = [keyed for keyed in left if handle(keyed[1][0]) not in held] if held else left
+        find_right = self._right.find(before=False) if new else FINDS_NOTHING
+        find_left = self._left.find_before(left) if right else FINDS_NOTHING
+        try:
+            counts, met = self._count(new, right, find_right, find_left)
+        except Exception as error:  # the predicate raises it, or finds that it is ignored
+            reraise_asynchronous(error)
+            return False
+        self.touched += met
+        self._apply(changed, counts)
+        return True
+
+    def _apply(self, changed: dict[Any, tuple[Row, int]], counts: dict[Any, int]) -> None:
+        """Change the matches of left rows by `counts`, and the weights of the `changed` ones."""
+        held, last = self._held, self._last
+        for handle, (row, change) in changed.items():
+            old = held.get(handle)
+            if old is None:
+                last[handle] = row, 0, 0
+                held[handle] = row, change, counts.pop(handle, 0)
+                continue
+            last[handle] = old
+            row, weight, matches = old
+            self._set(handle, (row, weight + change, matches + counts.pop(handle, 0)))
+        for handle, more in counts.items():
+            if more:
+                old = last[handle] = held[handle]
+                row, weight, matches = old
+                held[handle] = row, weight, matches + more
+
+    # By pairs.
+
+    def _count_pairs(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> None:
+        """Apply the changes, and call the predicate for each pair."""
+        if self._left.poisoned or self._right.poisoned:
+            self._asked = (self._whole, KeyCandidates(self._left), KeyCandidates(self._right))
+        else:
+            self._asked = (self._fits, self._left.index, self._right.index)
+        self._count_right(right)
+        self._count_left(left)
+
+    def _count_right(self, right: Sequence[KeyedPair]) -> None:
+        """Change the matches of left rows that stay."""
+        (fits, rows, _), held = self._asked, self._held
+        for key, (other, times) in right:
+            counted: set[Any] = set()  # a left row may be listed several times
+            for row, _ in rows.pairs(key):
+                handle = self._handle(row)
+                if handle in held:  # `_count_left` counts the matches of new rows
+                    self.touched += 1
+                    if fits(row, other) and handle not in counted:
+                        counted.add(handle)
+                        row, weight, matches = self._touch(handle, row)
+                        self._set(handle, (row, weight, matches + times))
+
+    def _count_left(self, left: Sequence[KeyedPair]) -> None:
+        """Change weights of left rows; count the matches of a new row on the current right side."""
+        for key, (row, change) in left:
+            handle = self._handle(row)
+            _, weight, matches = self._touch(handle, row)
+            if not weight:
+                matches = self._matches(row, key)
+            self._set(handle, (row, weight + change, matches))
+
+    def _matches(self, row: Row, key: Key) -> int:
+        """Return the weight of all current right rows that match a row."""
+        fits, _, others = self._asked
+        candidates = others.pairs(key)
+        self.touched += len(candidates)
+        matches = 0
+        for other, times in candidates:
+            if fits(row, other):
+                matches += times
+        return matches
+
+    def _touch(self, handle: Any, row: Row) -> Counted:
+        """Return the state of a left row; the first call in a step records it."""
+        counted = self._held.get(handle, (row, 0, 0))
+        self._last.setdefault(handle, counted)
+        return counted
+
+    def _set(self, handle: Any, counted: Counted) -> None:
+        """Set the state of a left row; weight 0 deletes it."""
+        if counted[1]:
+            self._held[handle] = counted
+        else:
+            self._held.pop(handle, None)
+
+    def _changes(self) -> list[Change]:
+        """Return the changes of the left rows, as partnered and as alone, since the last step."""
+        out: list[Change] = []
+        held = self._held
+        for handle, (row, was, had) in self._last.items():
+            _, now, has = held.get(handle, (row, 0, 0))
+            partnered = (now if has > 0 else 0) - (was if had > 0 else 0)
+            alone = now - was - partnered
+            if partnered or alone:
+                out.append((row, partnered, alone))
+        return out
