@@ -117,6 +117,7 @@ KINDS = {
     "row_number": Kind(
         "select id, row_number() over (partition by cid order by total desc, id) from orders"
     ),
+    "sum over partition": Kind("select id, sum(total) over (partition by cid) from orders"),
     "distinct": Kind(
         "select distinct town from orders", lambda o, c: o.select(lambda a: a.town).distinct()
     ),

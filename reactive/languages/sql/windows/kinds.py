@@ -37,9 +37,9 @@ from optimizer.expr import (
     row_names,
     tuple_of,
 )
-from optimizer.expressions.knowledge import Shape
+from optimizer.expressions.knowledge import Shape, total
 from optimizer.plans.nodes.groups import kept_by
-from optimizer.plans.properties import shapes
+from optimizer.plans.properties import bindings, shapes
 from reactive.engine.codegen.functions import callable_of
 from reactive.languages.sql.aggregates.calls import AggregateCall as AggregateCall
 from reactive.languages.sql.aggregates.calls import directions_of, numeric_argument, parse_aggregate
@@ -62,6 +62,14 @@ from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import ANY, FLOAT, INT, SqlType
 from reactive.languages.sql.terms.values import TypedValue, as_optional, nullable_value
+from reactive.languages.sql.windows.totals import (
+    Groups,
+    Total,
+    group_totals,
+    join_totals,
+    may_raise,
+    whole_partition,
+)
 
 NEVER_NULL = frozenset(
     {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count"}
@@ -84,17 +92,50 @@ def append_windows(
     ------
     PlanError: there is no such window function, or no such frame.
     """
+    windows = [PartitionedWindow(scope, node) for node in nodes]
     found: dict[int, TypedValue] = {}
-    groups = [PartitionedWindow(scope, node) for node in nodes]
-    for group in groups:
-        if id(group.node) in found:
+    groups: list[Groups] = []
+    done = set[int]()
+    for window in windows:
+        if id(window.node) in done:
             continue
-        together = [each for each in groups if each.fits(group)]
-        scope = scope.wider(scope.bindings) if scope.bindings else scope
-        source, values = _reduce_partitions(source, scope, together)
-        scope = scope.wider(scope.bindings + len(together))
-        found |= {id(each.node): value for each, value in zip(together, values, strict=True)}
-    return source, [found[id(node)] for node in nodes]
+        together = [each for each in windows if each.fits(window)]
+        done |= {id(each.node) for each in together}
+        totals = _totals(source, scope.wider(bindings(source)), together)
+        if totals:
+            source, group = group_totals(source, scope.wider(bindings(source)), totals)
+            groups.append(group)
+        names = {each.name for each in totals}
+        in_order = [each for each in together if id(each.node) not in names]
+        if in_order:
+            source, values = _reduce_partitions(source, scope.wider(bindings(source)), in_order)
+            found |= {id(each.node): value for each, value in zip(in_order, values, strict=True)}
+    source, joined = join_totals(source, scope, groups)
+    return source, [(found | joined)[id(node)] for node in nodes]
+
+
+def _totals(source: plan.Node, scope: Scope, together: Sequence[PartitionedWindow]) -> list[Total]:
+    """Return the aggregates of all rows of a partition among windows of one partition and order.
+
+    Return none if a row may be left out of them because an expression of another window raises.
+    """
+    totals = [found for each in together if (found := _total(each, scope)) is not None]
+    others = len(together) - len(totals)
+    if not (totals and others):
+        return totals
+    places = sum(type(each.node.this) in OF_PLACES for each in together)
+    is_safe = places == others and total(together[0].keys, shapes(source))
+    return totals if is_safe and not may_raise(totals, source) else []
+
+
+def _total(window: PartitionedWindow, scope: Scope) -> Total | None:
+    """Return an aggregate of all rows of its partition; None for other functions and frames."""
+    node, over = window.node.this, window.node.args.get("over")
+    is_plain = over in (None, "OVER") and not isinstance(node, exp.IgnoreNulls | exp.RespectNulls)
+    if not (is_plain and is_aggregate(node) and _frame(window, scope).is_whole):
+        return None
+    asked = parse_aggregate(node, scope, grouped=True)
+    return whole_partition(id(window.node), asked, window.partition_keys)
 
 
 class PartitionedWindow:
@@ -106,6 +147,7 @@ class PartitionedWindow:
         keys = [scope.value(each) for each in node.args.get("partition_by") or ()]
         if scope.dialect.numeric_booleans:
             keys = list(map(grouped_by, keys))
+        self.partition_keys = tuple(keys)
         self.partition: Expr = tuple_of(*map(as_optional, keys))
         order = node.args.get("order")
         self.order = tuple(order.expressions) if order is not None else ()
