@@ -45,7 +45,7 @@ from reactive.languages.sql.partitions.function import (
     make_fold_of_frames,
 )
 from reactive.languages.sql.partitions.kept import WindowFacts, WindowPartition
-from reactive.languages.sql.runtime.rows import Directions, item_key, sort_key_function
+from reactive.languages.sql.runtime.rows import Directions, Tied, item_key, sort_key_function
 
 
 def make_row_number(asked: Asked) -> Function:
@@ -340,9 +340,9 @@ class Window:
         """Return the function that makes an empty partition."""
         functions = tuple(_build_function(asked) for asked in self.functions)
         is_descending = bool(self.directions) and self.directions[0][0]
-        made = WindowFacts(
-            sort_key_function(self.directions), functions, self._cut(), is_descending, self.drops
-        )
+        tie = hash if all(map(is_of_peers, self.functions)) else Tied
+        key = sort_key_function(self.directions, tie)
+        made = WindowFacts(key, functions, self._cut(), is_descending, self.drops)
         return partial(WindowPartition, made)
 
     def limited(self, item: int, most: int) -> Window | None:
@@ -373,6 +373,20 @@ def _build_function(asked: Asked) -> Function:
     if isinstance(asked.function, str):
         return NAMED[asked.function](asked)
     return function.make_fold_of_frames(asked)
+
+
+def is_of_peers(asked: Asked) -> bool:
+    """Return True if rows with equal keys have equal answers, in whatever order they stand."""
+    if asked.function in OF_PEERS:
+        return True
+    frame = asked.frame
+    is_by_key = frame.is_whole or (frame.kind != "rows" and not frame.exclude)
+    return is_by_key and asked.function in ANSWERS_OF_SETS
+
+
+OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
+ANSWERS_OF_SETS = frozenset({"count", "sum", "avg", "min", "max"})
+"""Functions of a frame that no order of its rows changes."""
 
 
 def _can_cut(name: Any, others: list[Any]) -> bool:

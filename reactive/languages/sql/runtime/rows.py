@@ -203,8 +203,13 @@ def rank_of(value: Any) -> Any:
     return (type(value).__name__, str(value))
 
 
-def sort_key_function(directions: Directions) -> Callable[[Sequence[Any], Any], SortKey]:
+def sort_key_function(
+    directions: Directions, tie: Callable[[Any], Any] = Tied
+) -> Callable[[Sequence[Any], Any], SortKey]:
     """Return the function from the keys of a row, and the row, to its sort key.
+
+    `tie` returns the last part of it, which orders rows with equal keys: by `Tied` the order
+    depends on the rows only; by `hash` equal rows are neighbours, which is less work.
 
     >>> key = sort_key_function(((True, False),))
     >>> sorted([2, None, 3], key=lambda n: key((n,), n))
@@ -224,7 +229,7 @@ def sort_key_function(directions: Directions) -> Callable[[Sequence[Any], Any], 
                 parts += (0, reversed_key(rank(value)))
             else:
                 parts += (0, value if kind is str else sort_key(rank(value)))
-        parts.append(Tied(row))
+        parts.append(tie(row))
         return tuple(parts)
 
     return made
