@@ -37,12 +37,12 @@ import copy
 import math
 import sys
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import chain
 from itertools import repeat as repeat_value
 from typing import Any, Final, overload
 from weakref import WeakValueDictionary
@@ -191,7 +191,7 @@ def repeat_rows(weights: dict[Row, int], size: int) -> list[Row]:
 
 def integrate(weights: dict[Row, int], pairs: Pairs) -> None:
     """Add a delta to a dictionary; all of it, or nothing if a row raises when compared."""
-    if not weights and len(pairs) > 1 and _fill_empty(weights, pairs):
+    if not weights and len(pairs) > 1 and fill_empty(weights, pairs):
         return
     done = 0
     try:
@@ -204,38 +204,7 @@ def integrate(weights: dict[Row, int], pairs: Pairs) -> None:
         raise
 
 
-def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
-    """Add a delta, if all its rows are new, occur once, and have positive weights.
-
-    It then needs no consolidation, and each row is hashed once. Otherwise return False, changing
-    nothing.
-    """
-    if not weights:
-        return _fill_empty(weights, pairs)
-    before = size = len(weights)
-    add, are_new = weights.setdefault, False
-    try:
-        if type(pairs) is UniformDelta:
-            if pairs.weight > 0 and not (pairs.rows and pairs.rows[0] in weights):
-                deque(map(add, pairs.rows, repeat_value(pairs.weight)), 0)
-                are_new = len(weights) == before + len(pairs)
-            return are_new
-        for row, weight in pairs:
-            if weight <= 0:
-                break
-            add(row, weight)
-            if len(weights) == size:
-                break
-            size += 1
-        else:
-            are_new = True
-    finally:
-        while not are_new and len(weights) > before:
-            weights.popitem()  # the last rows; without hashing, which may raise
-    return are_new
-
-
-def _fill_empty(weights: dict[Row, int], pairs: Pairs) -> bool:
+def fill_empty(weights: dict[Row, int], pairs: Pairs) -> bool:
     """Add a delta to an empty dictionary, if its rows differ and have positive weights.
 
     Otherwise return False, and leave the dictionary empty.
@@ -256,60 +225,6 @@ def _fill_empty(weights: dict[Row, int], pairs: Pairs) -> bool:
         return True
     weights.clear()
     return False
-
-
-def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
-    """Apply a delta, if it deletes each of its rows with its whole weight.
-
-    Otherwise return False, changing nothing.
-    """
-    if type(pairs) is UniformDelta:
-        return _delete_batch(weights, pairs)
-    done, odd, pop = 0, 0, weights.pop
-    try:
-        for row, weight in pairs:
-            if weight >= 0:
-                break
-            held = pop(row, 0)
-            if held + weight:
-                odd = held
-                break
-            done += 1
-    finally:
-        if done < len(pairs):
-            _restore_weights(weights, [(row, -weight) for row, weight in islice(pairs, done)])
-            if odd:
-                _restore_weights(weights, [(row, odd)])
-    return done == len(pairs)
-
-
-def _delete_batch(weights: dict[Row, int], batch: UniformDelta) -> bool:
-    """Delete rows of one weight, if each has just that weight; else return False.
-
-    Nothing is changed if it returns False.
-    """
-    if batch.weight >= 0:
-        return not len(batch)
-    held: list[int] = []
-    are_held = False
-    try:
-        held.extend(map(weights.pop, batch.rows, repeat_value(0)))
-        are_held = held.count(-batch.weight) == len(batch)
-    finally:
-        if not are_held:
-            _restore_weights(
-                weights, [pair for pair in zip(batch.rows, held, strict=False) if pair[1]]
-            )
-    return are_held
-
-
-def _restore_weights(weights: dict[Row, int], pairs: Pairs) -> None:
-    """Restore rows; if hashing one raises, try it once more."""
-    for row, weight in pairs:
-        try:
-            weights[row] = weight
-        except Exception:
-            weights[row] = weight
 
 
 def _add_weight(weights: dict[Row, int], row: Row, weight: int) -> None:

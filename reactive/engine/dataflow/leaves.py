@@ -20,15 +20,14 @@ from typing import Any, overload
 
 from reactive.engine.collections.index import NOTHING
 from reactive.engine.collections.order import Edit
+from reactive.engine.collections.whole_rows import change_whole_rows
 from reactive.engine.collections.zset import (
     Pair,
     Pairs,
     Row,
     UniformDelta,
     consolidate,
-    delete_held,
     have_one_hash,
-    insert_new,
     integrate,
     negate,
     repeat_by_weight,
@@ -95,8 +94,7 @@ class ViewRows:
 
     def _step_many(self, delta: Pairs) -> Pairs:
         """Apply a delta of any size, and return its net changes."""
-        change = delete_held if delta and delta[0][1] < 0 else insert_new
-        if len(delta) > MANY and change(self._weights, delta):
+        if len(delta) > MANY and change_whole_rows(self._weights, delta):
             changes = delta
         else:
             changes = consolidate(delta)

@@ -12,11 +12,10 @@ from reactive.engine.collections.index import (
     Index,
     KeyedBatch,
 )
+from reactive.engine.collections.whole_rows import delete_held, exchange_rows, insert_new
 from reactive.engine.collections.zset import (
     UniformDelta,
     consolidate,
-    delete_held,
-    insert_new,
     integrate,
 )
 from reactive.engine.dataflow.leaves import ViewRows
@@ -32,7 +31,7 @@ HELD = st.dictionaries(ROWS, st.integers(1, 2))
 def test_a_delta_is_applied_or_nothing_is_done(
     held: dict[int, int], pairs: list[tuple[int, int]]
 ) -> None:
-    for change in (insert_new, delete_held):
+    for change in (insert_new, delete_held, exchange_rows):
         weights, expected = held.copy(), held.copy()
         if change(weights, pairs):
             integrate(expected, pairs)
@@ -74,6 +73,47 @@ def test_a_batch_of_which_a_row_raises_changes_nothing(at: int) -> None:
         Moody.at = 0
         left = [*old, *new] if change is insert_new else []
         assert list(weights) == (left if done else old) or set(weights) == set(old)
+
+
+@pytest.mark.parametrize("at", range(1, 16))
+def test_an_exchange_of_which_a_row_raises_changes_nothing(at: int) -> None:
+    class Moody(Moods):
+        def __hash__(self) -> int:
+            self.mood()
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            self.mood()
+            return self is other
+
+    old, new = [Moody(n) for n in range(3)], [Moody(n) for n in range(3, 5)]
+    weights = dict.fromkeys(old, 2)
+    delta = [(old[0], -2), (new[0], 1), (old[2], -2), (new[1], 1)]
+    Moody.calls, Moody.at = 0, at
+    try:
+        done = exchange_rows(weights, delta)
+    except ValueError:
+        done = False
+    Moody.at = 0
+    assert set(weights) == ({old[1], *new} if done else set(old))
+
+
+def test_an_exchange_hashes_no_row_more_than_twice() -> None:
+    class Counted:
+        hashes = 0
+
+        def __hash__(self) -> int:
+            Counted.hashes += 1
+            return id(self)
+
+    rows = [Counted() for _ in range(200)]
+    view = ViewRows()
+    view.step([(row, 1) for row in rows[:100]])
+    Counted.hashes = 0
+    delta = [pair for n in range(100) for pair in ((rows[n], -1), (rows[n + 100], 1))]
+    assert view.step(delta) is delta
+    assert Counted.hashes <= 3 * 100 + 2
+    assert [row for row, _ in view.items()] == rows[100:]
 
 
 @given(HELD)

@@ -1,0 +1,141 @@
+"""Large deltas of Z-sets whose rows come or go as a whole: no weight is read to be added to.
+
+    insert      new rows                          d = {}        +c +d
+    delete      rows with their whole weight      d = {a, b}    -a -b
+    exchange    both; the rows differ             d = {a, b}    -a +c -b +d
+
+Each way applies all of a delta, or changes nothing and says so: then `consolidate` and `integrate`
+do it. A delta that is applied has each row once, so that it is its own net.
+
+Cost: one or two hashes per row.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from itertools import repeat as repeat_value
+
+from reactive.engine.collections.zset import Pairs, Row, UniformDelta, fill_empty, is_mixed
+
+
+def change_whole_rows(weights: dict[Row, int], delta: Pairs) -> bool:
+    """Apply a delta whose rows all come or go as a whole; else return False, changing nothing."""
+    change = delete_held if delta[0][1] < 0 else insert_new
+    return change(weights, delta) or (is_mixed(delta) and exchange_rows(weights, delta))
+
+
+def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
+    """Add a delta, if all its rows are new, occur once, and have positive weights.
+
+    It then needs no consolidation, and each row is hashed once. Otherwise return False, changing
+    nothing.
+    """
+    if not weights:
+        return fill_empty(weights, pairs)
+    before = size = len(weights)
+    add, are_new = weights.setdefault, False
+    try:
+        if type(pairs) is UniformDelta:
+            if pairs.weight > 0 and not (pairs.rows and pairs.rows[0] in weights):
+                deque(map(add, pairs.rows, repeat_value(pairs.weight)), 0)
+                are_new = len(weights) == before + len(pairs)
+            return are_new
+        for row, weight in pairs:
+            if weight <= 0:
+                break
+            add(row, weight)
+            if len(weights) == size:
+                break
+            size += 1
+        else:
+            are_new = True
+    finally:
+        while not are_new and len(weights) > before:
+            weights.popitem()  # the last rows; without hashing, which may raise
+    return are_new
+
+
+def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
+    """Apply a delta, if it deletes each of its rows with its whole weight.
+
+    Otherwise return False, changing nothing.
+    """
+    if type(pairs) is UniformDelta:
+        return _delete_batch(weights, pairs)
+    done, odd, pop = 0, 0, weights.pop
+    try:
+        for row, weight in pairs:
+            if weight >= 0:
+                break
+            held = pop(row, 0)
+            if held + weight:
+                odd = held
+                break
+            done += 1
+    finally:
+        if done < len(pairs):
+            _restore_weights(weights, [(row, -weight) for row, weight in islice(pairs, done)])
+            if odd:
+                _restore_weights(weights, [(row, odd)])
+    return done == len(pairs)
+
+
+def _delete_batch(weights: dict[Row, int], batch: UniformDelta) -> bool:
+    """Delete rows of one weight, if each has just that weight; else return False.
+
+    Nothing is changed if it returns False.
+    """
+    if batch.weight >= 0:
+        return not len(batch)
+    held: list[int] = []
+    are_held = False
+    try:
+        held.extend(map(weights.pop, batch.rows, repeat_value(0)))
+        are_held = held.count(-batch.weight) == len(batch)
+    finally:
+        if not are_held:
+            _restore_weights(
+                weights, [pair for pair in zip(batch.rows, held, strict=False) if pair[1]]
+            )
+    return are_held
+
+
+def _restore_weights(weights: dict[Row, int], pairs: Pairs) -> None:
+    """Restore rows; if hashing one raises, try it once more."""
+    for row, weight in pairs:
+        try:
+            weights[row] = weight
+        except Exception:
+            weights[row] = weight
+
+
+def exchange_rows(weights: dict[Row, int], pairs: Pairs) -> bool:
+    """Apply a delta that deletes rows with their whole weight, and inserts others that are new.
+
+    Each row must occur once: then the delta is its own net. Otherwise return False, changing
+    nothing.
+
+    >>> weights = {"a": 1, "b": 2}
+    >>> exchange_rows(weights, [("a", -1), ("c", 1)]), weights
+    (True, {'b': 2, 'c': 1})
+    >>> exchange_rows(weights, [("c", -1), ("c", 1)])
+    False
+    """
+    inserted = [pair for pair in pairs if pair[1] > 0]
+    new = dict(inserted)
+    if len(new) < len(inserted) or not weights.keys().isdisjoint(new):
+        return False
+    deleted = [pair for pair in pairs if pair[1] < 0]
+    if len(inserted) + len(deleted) < len(pairs) or not delete_held(weights, deleted):
+        return False
+    size, are_new = len(weights), False
+    try:
+        weights.update(new)
+        are_new = True
+    finally:
+        if not are_new:
+            while len(weights) > size:
+                weights.popitem()  # the last rows; without hashing, which may raise
+            _restore_weights(weights, [(row, -weight) for row, weight in deleted])
+    return True
