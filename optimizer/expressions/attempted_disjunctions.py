@@ -19,15 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from optimizer.expr import (
-    Expr,
-    Operation,
-    Or,
-    conjunction,
-    conjuncts,
-    disjuncts,
-    reads,
-)
+from optimizer.expr import Expr, Operation, Or, conjunction, conjuncts, disjuncts, reads
 from optimizer.expressions.attempts import attempt_condition, succeeds
 from optimizer.expressions.knowledge import Shapes, is_value, total
 

@@ -52,12 +52,7 @@ from optimizer.expressions.text import needs, over, separate_needs, surely
 from optimizer.plans import multiway
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings, may_be_negative, once, shapes
-from optimizer.plans.side_conditions import (
-    join_match,
-    pair_shapes,
-    residual,
-    side_conditions_of,
-)
+from optimizer.plans.side_conditions import join_match, pair_shapes, residual, side_conditions_of
 from optimizer.record import record
 
 LEFT, RIGHT = 0, 1

@@ -27,13 +27,7 @@ from optimizer.plans.factorization import Factorization, Sums
 from optimizer.record import record
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.exact import scale_value
-from reactive.engine.collections.index import (
-    NO_MATCH,
-    NOTHING,
-    FewRows,
-    Mark,
-    WeightedRows,
-)
+from reactive.engine.collections.index import NO_MATCH, NOTHING, FewRows, Mark, WeightedRows
 from reactive.engine.collections.zset import canonical
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.join import SumsBy, negate_changes

@@ -14,17 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer import plan
-from optimizer.expr import (
-    TRUE,
-    Call,
-    Constant,
-    Expr,
-    Lifted,
-    Parameter,
-    Slot,
-    constant,
-    tuple_of,
-)
+from optimizer.expr import TRUE, Call, Constant, Expr, Lifted, Parameter, Slot, constant, tuple_of
 from reactive.api.internal_interface import keyed_of
 from reactive.engine.codegen.functions import callable_of
 from reactive.errors import TableError

@@ -27,16 +27,7 @@ from sqlglot import exp
 from optimizer.callables.opaque import FROM_TEXT, Opaque
 from optimizer.callables.source import Place
 from optimizer.errors import PlanError, ReactiveError
-from optimizer.expr import (
-    Attribute,
-    Expr,
-    Item,
-    Lifted,
-    Outer,
-    Slot,
-    SlotValue,
-    constant,
-)
+from optimizer.expr import Attribute, Expr, Item, Lifted, Outer, Slot, SlotValue, constant
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
 from reactive.engine.codegen.loop_expressions import Shallow
