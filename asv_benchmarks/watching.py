@@ -85,7 +85,7 @@ class Folder:
             return seconds(lambda: table.add_all(by_hand(self.files)))
 
     def change(self, how: str, **options: Any) -> float:
-        """One file, which is changed as a whole, or appended to."""
+        """One file, which is changed as a whole, in a line, or appended to."""
         with Database() as db:
             table = db.watch(self.path / "*.jsonl", Sale, key="id", poll=3600, **options)
             view = spent(table)
@@ -93,6 +93,10 @@ class Folder:
             for _ in range(5):
                 if how == "replaced":
                     self.write(self.files[0], self.next, self.each)
+                elif how == "edited":
+                    lines = self.files[0].read_text().splitlines(keepends=True)
+                    lines[len(lines) // 2] = line(self.next)
+                    self.files[0].write_text("".join(lines))
                 else:
                     with self.files[0].open("a") as file:
                         file.write(line(self.next))
@@ -168,6 +172,7 @@ def main() -> None:
             long = Folder(Path(folder), LONG, 1)
             tell("a line more of 100,000, by hand", seconds(partial(by_hand, long.files)))
             tell("a line more of 100,000", long.change("appended"))
+            tell("a line of 100,000 edited", long.change("edited"))
             tell("a line more of 100,000, append_only", long.change("appended", append_only=True))
     for name, times in told.items():
         print(f"{name:40} {median(times) * 1000:10.2f} ms of CPU")

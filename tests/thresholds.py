@@ -113,6 +113,8 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.borders.sinks.gathered_changes.FEWEST": Threshold(0),
     "reactive.borders.durable.store.BATCH": Threshold(1, 10_000),
     "reactive.borders.sources.ingestion.REMEMBERED": Threshold(1, 1024),
+    "reactive.borders.sources.files.blocks.LEAST": Threshold(0),
+    "reactive.borders.sources.files.blocks.SIZE": Threshold(1, 1 << 16),
     "reactive.borders.sources.files.reading.CALM": Threshold(0),
     "reactive.borders.sources.files.reading.PIECE": Threshold(1),
     "reactive.borders.sources.files.reading.TAIL": Threshold(1),

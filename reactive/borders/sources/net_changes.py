@@ -13,8 +13,10 @@ Cost: O(rows of the batch); for an origin O(its rows, before and now), unless th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
+from operator import eq, is_, truth
 from typing import Any
 
 from reactive.api.literal import Raised, RowError
@@ -257,14 +259,17 @@ class _Changes:
         if not old and self._left_out is None:
             self._net.come.setdefault(number, []).extend(wanted)
             return tuple(wanted)
-        if old == tuple(wanted):
+        start, end = _equal_ends(old, wanted)
+        before, after = old[start : len(old) - end], wanted[start : len(wanted) - end]
+        if not before and not after:
             return old
-        known = dict(zip(old, old, strict=True))
-        rows = [known.get(row, row) for row in wanted]
-        for row, weight in consolidate([*((row, 1) for row in rows), *((row, -1) for row in old)]):
+        known = dict(zip(before, before, strict=True))
+        rows, staying = [known.get(row, row) for row in after], list[Row]()
+        net = consolidate([*((row, 1) for row in rows), *((row, -1) for row in before)])
+        for row, weight in net:
             for _ in range(-weight):
                 if not self._goes(number, row, owner):
-                    rows.append(row)
+                    staying.append(row)
             for _ in range(weight):
                 error = self._refusal_of(number, row)
                 if error is None:
@@ -272,7 +277,7 @@ class _Changes:
                 else:
                     self._add_error(owner, error)
                     rows.remove(row)
-        return tuple(rows)
+        return (*old[:start], *rows, *old[len(old) - end :], *staying)
 
     def _takes_places(self, number: int, rows: list[Row]) -> bool:
         """Return True if a row has a key that is in use, or two rows have the same key."""
@@ -401,6 +406,24 @@ class _Changes:
         self._net.solved.extend(self._known_errors(owner))
         self._net.errors.extend(errors)
         self._net.entries[owner] = Entry(owner, None, rows, errors) if is_kept else None
+
+
+def _equal_ends(old: Sequence[Row], new: Sequence[Row]) -> tuple[int, int]:
+    """Return how many rows at the beginning and at the end of two sequences are equal.
+
+    >>> _equal_ends("abcd", "abxxd"), _equal_ends("aa", "aaa"), _equal_ends("ab", "ab")
+    ((2, 1), (2, 0), (2, 0))
+    """
+    start = _count_equal(old, new)
+    left = min(len(old), len(new)) - start
+    return start, _count_equal(list(islice(reversed(old), left)), list(islice(reversed(new), left)))
+
+
+def _count_equal(old: Sequence[Row], new: Sequence[Row]) -> int:
+    """Return how many rows at the beginning are equal; rows of one object are not compared."""
+    same = sum(takewhile(truth, map(is_, old, new)))
+    rest = map(eq, islice(old, same, None), islice(new, same, None))
+    return same + sum(takewhile(truth, map(truth, rest)))
 
 
 def _rows_of(parts: Iterable[Entry]) -> Mapping[int, tuple[Row, ...]]:

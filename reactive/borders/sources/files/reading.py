@@ -42,6 +42,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 from optimizer.errors import PlanError
+from reactive.borders.sources.files.blocks import LineBlock
 from reactive.borders.sources.files.texts import (
     FileChunk,
     FilePlace,
@@ -415,12 +416,14 @@ def read_news(
     limits: ReadLimits,
     *,
     append_only: bool,
+    blocks: Sequence[LineBlock] = (),
 ) -> News:
     """Read the new contents of a file.
 
     Parameters
     ----------
     now: the time in nanoseconds, taken before the stamp.
+    blocks: the blocks of the file as it was read before.
 
     Raises
     ------
@@ -432,7 +435,8 @@ def read_news(
         found = stamp(os.fstat(file.fileno()))
         if found is None:
             raise UnfinishedFile(f"{path} is no file")
-        return _FileReading(path, file, known, form, found, now, limits, append_only).news()
+        whole = FilePlace(path, limits=limits, blocks=blocks)
+        return _FileReading(whole, file, known, form, found, now, append_only).news()
 
 
 class _FileReading:
@@ -440,17 +444,15 @@ class _FileReading:
 
     def __init__(
         self,
-        path: str,
+        whole: FilePlace,
         file: BinaryIO | Any,
         known: Fingerprint | None,
         form: Format,
         found: Stamp,
         now: int,
-        limits: ReadLimits,
         append_only: bool,
     ) -> None:
-        self._limits = limits
-        self._path = path
+        self._whole, self._limits, self._path = whole, whole.limits, whole.path
         self._file = file
         self._known = known
         self._form = form
@@ -475,7 +477,7 @@ class _FileReading:
                 raise RewrittenFile(f"{self._path} was changed, and not only appended to")
         self._file.seek(0)
         data = self._rest(0)
-        taken = self._take(data, FilePlace(self._path, limits=self._limits))
+        taken = self._take(data, self._whole)
         begun = _new_digest(
             data[: taken.length][-TAIL:] if self._append_only else data[: taken.length]
         )

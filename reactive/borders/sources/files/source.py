@@ -21,6 +21,7 @@ from typing import Any
 
 from optimizer.errors import PlanError
 from reactive.borders.sources.batch import Batch, Refused, Token
+from reactive.borders.sources.files.blocks import KeptBlocks
 from reactive.borders.sources.files.formats import Reader, format_of
 from reactive.borders.sources.files.reading import (
     Bell,
@@ -263,6 +264,8 @@ class _Looks:
         """The time since when a file is unreadable, while that is not reported."""
         self._moved: dict[int, str] = {}
         """Append-only files that no longer exist, by inode."""
+        self._blocks = KeptBlocks()
+        """The lines of other large files, of which few may change."""
 
     def batches(self, stop: threading.Event) -> Iterator[Batch[Any]]:
         """Yield the changes since the last round; several batches in a first load.
@@ -340,6 +343,7 @@ class _Looks:
             return
         for path in gone:
             self._note(path, None)
+            self._blocks.forget(path)
             gathered.origins[path] = []
             gathered.is_news = True
 
@@ -375,7 +379,8 @@ class _Looks:
 
     def _read_file(self, path: str, known: Fingerprint | None) -> News:
         now, only = time.time_ns(), self._of._append_only
-        return read_news(path, known, self._of._format, now, self._limits, append_only=only)
+        blocks, form = self._blocks.of(path), self._of._format
+        return read_news(path, known, form, now, self._limits, append_only=only, blocks=blocks)
 
     def _failure(self, path: str, error: Exception) -> SourceError | None:
         """Return the error of an unreadable file; None during the grace time, and once reported."""
@@ -428,8 +433,10 @@ class _Looks:
             gathered.events.append((news.taken.rows, piece.deletes))
         elif news.kind == "more" and before is not None:
             gathered.appends[path] = news.taken.rows
+            self._blocks.extend(path, news.taken.blocks)
         else:
             gathered.origins[path] = news.taken.rows
+            self._blocks.replace(path, news.taken.blocks)
 
     def _solve(self, path: str, gathered: _GatheredNews) -> None:
         """Retract the error of a file that is readable again, or deleted."""

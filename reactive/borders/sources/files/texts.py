@@ -6,7 +6,7 @@ for a second. A quote still open then is an error, because otherwise everything 
 for ever.
 
 State:  none.
-Cost:   O(rows), and O(characters) of a text.
+Cost:   O(rows), and O(characters) of a text; of JSON lines that were read before, a hash.
 """
 
 from __future__ import annotations
@@ -16,10 +16,16 @@ import io
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from reactive.borders.sources.batch import Refused
+from reactive.borders.sources.files.blocks import (
+    LineBlock,
+    cut_lines,
+    digest_of,
+    unchanged_blocks,
+)
 from reactive.borders.sources.files.row_maker import RecordMaker, UnmadeRow, ValueMaker
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.runtime.large_stack import NESTED, is_too_deep
@@ -50,10 +56,52 @@ class Lines:
         `is_calm`, if it is any value. Otherwise it waits.
         """
         end = data.rfind(b"\n") + 1 if self._grows else len(data)
-        texts = decode_bytes(data[:end], self._encoding, place).split("\n")
+        blocks = self._blocks(data[:end], place)
+        rows = [row for block in blocks for row in block.rows]
+        refused = [each for block in blocks for each in block.refused]
+        lines = place.lines + sum(block.lines for block in blocks)
+        chunk = FileChunk(rows, refused, end, lines, blocks=blocks)
+        rest = data[end:]
+        if not rest.strip():
+            return chunk
+        try:
+            check_row_length(len(rest), place.limits)
+        except UnmadeRow as error:
+            if is_calm:  # otherwise, the next look would report it again
+                told = printable(rest[: 4 * SHOWN].decode(self._encoding, "replace"))
+                refused.append(
+                    Refused(told, unfit_part_error(place.path, f"line {lines + 1}", error))
+                )
+            return replace(chunk, waits=True)
+        try:
+            check_depth(rest.decode(self._encoding))
+            value = json.loads(rest.decode(self._encoding))
+            if isinstance(value, dict | list) or is_calm:
+                rows.append(self._make(value))
+                return replace(chunk, length=len(data), is_ragged=True)
+        except Exception as error:
+            reraise_asynchronous(error)
+        return replace(chunk, waits=True)
+
+    def _blocks(self, data: bytes, place: FilePlace) -> list[LineBlock]:
+        """Convert whole lines, but not those of known blocks at the beginning and at the end."""
+        if not self._grows:
+            return [self._block(data, place)]
+        begin, end = unchanged_blocks(place.blocks, data)
+        start = sum(block.size for block in begin)
+        stop = len(data) - sum(block.size for block in end)
+        made, lines = list[LineBlock](), place.lines + sum(block.lines for block in begin)
+        for piece in cut_lines(data[start:stop]):
+            made.append(self._block(piece, replace(place, lines=lines)))
+            lines += made[-1].lines
+        return [*begin, *made, *end]
+
+    def _block(self, data: bytes, place: FilePlace) -> LineBlock:
+        """Convert whole lines, the first of which is the one after `place`."""
+        texts = decode_bytes(data, self._encoding, place).split("\n")
         rows: list[Any] = []
         refused: list[Refused] = []
-        make, loads, encoding, number = self._make, json.loads, self._encoding, place.lines
+        make, encoding, number = self._make, self._encoding, place.lines
         limits = place.limits
         longest = limits.max_line
         for text in texts:
@@ -67,34 +115,27 @@ class Lines:
                     if len(text) > longest:
                         check_row_length(len(text), limits)
                     check_depth(text)
-                rows.append(make(loads(check_encoding(text, encoding))))
+                rows.append(make(_json_value(check_encoding(text, encoding))))
             except Exception as error:
                 reraise_asynchronous(error)
                 refused.append(
                     Refused(printable(text), unfit_part_error(place.path, f"line {number}", error))
                 )
-        lines = place.lines + len(texts) - 1
-        rest = data[end:]
-        if not rest.strip():
-            return FileChunk(rows, refused, end, lines)
-        try:
-            check_row_length(len(rest), limits)
-        except UnmadeRow as error:
-            if is_calm:  # otherwise, the next look would report it again
-                told = printable(rest[: 4 * SHOWN].decode(self._encoding, "replace"))
-                refused.append(
-                    Refused(told, unfit_part_error(place.path, f"line {lines + 1}", error))
-                )
-            return FileChunk(rows, refused, end, lines, waits=True)
-        try:
-            check_depth(rest.decode(self._encoding))
-            value = json.loads(rest.decode(self._encoding))
-            if isinstance(value, dict | list) or is_calm:
-                rows.append(make(value))
-                return FileChunk(rows, refused, len(data), lines, is_ragged=True)
-        except Exception as error:
-            reraise_asynchronous(error)
-        return FileChunk(rows, refused, end, lines, waits=True)
+        return LineBlock(
+            digest_of(memoryview(data)), len(data), len(texts) - 1, rows, tuple(refused)
+        )
+
+
+_scan_value: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+
+
+def _json_value(text: str) -> Any:
+    """Return the value of a text as `json.loads` does, without its search for space around it."""
+    try:
+        value, end = _scan_value(text, 0)
+    except StopIteration:
+        return json.loads(text)
+    return value if end == len(text) else json.loads(text)
 
 
 class Cells:
@@ -329,6 +370,7 @@ class FileChunk:
     columns: the names of its columns.
     is_ragged: True if the part ends within a line.
     waits: True if an incomplete line follows.
+    blocks: the whole lines in blocks, if the format can convert some of them alone.
     """
 
     rows: list[Any] = field(default_factory=list)
@@ -338,16 +380,18 @@ class FileChunk:
     columns: tuple[str, ...] = ()
     is_ragged: bool = False
     waits: bool = False
+    blocks: Sequence[LineBlock] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """The position of bytes in a file."""
+    """The position of bytes in a file, and blocks that were read there before."""
 
     path: str
     lines: int = 0
     columns: tuple[str, ...] = ()
     limits: ReadLimits = ReadLimits()
+    blocks: Sequence[LineBlock] = ()
 
 
 class Format(Protocol):
