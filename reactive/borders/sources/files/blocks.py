@@ -13,7 +13,7 @@ Cost:   one hash of the file; conversion of the blocks that changed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,10 +77,27 @@ def digest_of(data: memoryview) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
-def cut_lines(data: bytes) -> Iterator[bytes]:
+def convert_changed(
+    data: bytes, known: Sequence[LineBlock], convert: Callable[[bytes, int], LineBlock]
+) -> list[LineBlock]:
+    """Return the blocks of whole lines: the known ones at both ends, and new ones between them.
+
+    `convert` makes a block of some lines, after a number of lines.
+    """
+    begin, end = unchanged_blocks(known, data)
+    start = sum(block.size for block in begin)
+    stop = len(data) - sum(block.size for block in end)
+    made, lines = list[LineBlock](), sum(block.lines for block in begin)
+    for piece in _cut_lines(data[start:stop]):
+        made.append(convert(piece, lines))
+        lines += made[-1].lines
+    return [*begin, *made, *end]
+
+
+def _cut_lines(data: bytes) -> Iterator[bytes]:
     r"""Cut bytes into blocks of whole lines; the last one may end within a line.
 
-    >>> list(cut_lines(b"a\nb\n"))
+    >>> list(_cut_lines(b"a\nb\n"))
     [b'a\nb\n']
     """
     at = 0

@@ -20,12 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from reactive.borders.sources.batch import Refused
-from reactive.borders.sources.files.blocks import (
-    LineBlock,
-    cut_lines,
-    digest_of,
-    unchanged_blocks,
-)
+from reactive.borders.sources.files.blocks import LineBlock, convert_changed, digest_of
 from reactive.borders.sources.files.row_maker import RecordMaker, UnmadeRow, ValueMaker
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.runtime.large_stack import NESTED, is_too_deep
@@ -87,14 +82,11 @@ class Lines:
         """Convert whole lines, but not those of known blocks at the beginning and at the end."""
         if not self._grows:
             return [self._block(data, place)]
-        begin, end = unchanged_blocks(place.blocks, data)
-        start = sum(block.size for block in begin)
-        stop = len(data) - sum(block.size for block in end)
-        made, lines = list[LineBlock](), place.lines + sum(block.lines for block in begin)
-        for piece in cut_lines(data[start:stop]):
-            made.append(self._block(piece, replace(place, lines=lines)))
-            lines += made[-1].lines
-        return [*begin, *made, *end]
+        return convert_changed(
+            data,
+            place.blocks,
+            lambda piece, lines: self._block(piece, replace(place, lines=place.lines + lines)),
+        )
 
     def _block(self, data: bytes, place: FilePlace) -> LineBlock:
         """Convert whole lines, the first of which is the one after `place`."""
