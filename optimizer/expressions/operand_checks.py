@@ -54,9 +54,12 @@ SideOf = Callable[[Expr], "str | None"]
 """Returns the side of a join that an expression reads; None if it reads both, or neither."""
 Group = tuple[type, ...]
 NUMBERS: Group = (int, float, bool)
-GROUPS: tuple[Group, ...] = (NUMBERS, (str,), (bytes,), (date,), (timedelta,))
+SPANS: Group = (timedelta,)
+GROUPS: tuple[Group, ...] = (NUMBERS, (str,), (bytes,), (date,), SPANS)
 """Classes whose values compare with each other, each group apart."""
 INTS: Group = (int, bool)
+MOMENTS: Group = (datetime,)
+"""Their sums with spans are exact; an order tells moments of different kinds of zones apart."""
 USUAL: Group = (*NUMBERS, str, bytes, type(None), date, datetime, timedelta, Decimal)
 """Classes whose `!=` negates `==`."""
 ANY: Group = ()
@@ -102,7 +105,7 @@ class IsOf(Pure):
 CHECKS = MappingProxyType(
     {
         (group, usual, is_computed): constant(IsOf(group, usual, is_computed))
-        for group in (*GROUPS, INTS, USUAL, ANY)
+        for group in (*GROUPS, INTS, MOMENTS, USUAL, ANY)
         for usual in group or (object,)
         for is_computed in (False, True)
     }
@@ -173,11 +176,13 @@ class Comparison:
 
 
 def comparisons_with_checks(test: Expr, shapes: Shapes, side_of: SideOf) -> tuple[Comparison, ...]:
-    """Return comparisons of both sides that follow from a test, if its operands are ints.
+    """Return comparisons of both sides that follow from a test, if its operands are ints, or
+    moments and spans of time.
 
-    Their values raise if an operand is no int.
+    Their values raise if an operand is of another class.
 
     abs(a.x - b.x) < 5          a.x < 5 + b.x,  a.x > b.x - 5
+    a.t - b.t < hour            a.t < hour + b.t
     a.x in range(b.l, b.h)      a.x >= b.l,     a.x < b.h
     not a.x < b.x               a.x >= b.x
     """
@@ -215,11 +220,16 @@ def _checked(
     less: Expr, greater: Expr, closed: bool, shapes: Shapes, side_of: SideOf
 ) -> Comparison | None:
     """Return a comparison with the operands of each side on their own side; None if one has none,
-    or if an operand is declared to be no int."""
+    or if operands are declared to be of other classes."""
     values, sign = _solved(less, greater, side_of)
     found = _Operands(shapes)
-    if not values or not all(map(found.is_sum_of_ints, values.values())):
+    if not values:
         return None
+    if not all(map(found.is_sum_of_ints, values.values())):
+        found = _Operands(shapes)
+        moments = {found.count_moments(value) for value in values.values()}
+        if moments != {0} and moments != {1}:
+            return None
     checks = found.checks()
 
     def end(side: str) -> Expr:
@@ -377,6 +387,19 @@ class _Operands:
                 return all(map(self.is_sum_of_ints, operands))
             case _:
                 return self.declared(expr) in (None, int) and self.is_only_read(expr, INTS)
+
+    def count_moments(self, expr: Expr) -> int | None:
+        """Return how many terms of a sum are no declared spans of time, and may be moments that are
+        added; None if a term is neither. Add the operands."""
+        count = 0
+        for sign, term in _terms(expr, 1):
+            is_span = self.declared(term) is timedelta
+            if not is_span and (sign < 0 or self.declared(term) is not None):
+                return None
+            if not self.is_only_read(term, SPANS if is_span else MOMENTS):
+                return None
+            count += not is_span
+        return count
 
     def declared(self, expr: Expr) -> type | None:
         """Return the class of a value that a declaration or a constant tells, if it has a group."""

@@ -444,6 +444,8 @@ def _comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...
     plain = comparison_of(test, count)
     if plain is not None:
         return (plain,)
+    if isinstance(test, Attempt) and test.otherwise == FALSE:
+        test = test.of
     return comparisons_with_checks(test, of, lambda expr: side_of(expr, count))
 
 
