@@ -278,8 +278,9 @@ def _build_probe(
         )
     else:
         assert isinstance(join, plan.OuterJoin)
+        recall, by_range = recall_of(node.known), isinstance(node, physical.Intervals)
         make = make_outer_join_operator(
-            join, parts[-1], tuple(chain), *operators, recall_of(node.known)
+            join, parts[-1], tuple(chain), *operators, recall, by_range=by_range
         )
     return builder.node(node, inputs, make, all_callables(parts))
 
@@ -298,7 +299,8 @@ def _build_match(
     operators = (left.operator, right.operator)
     make: Make = lambda: plain_join(join, *operators)  # noqa: E731
     if builder.generates and is_read(join) and not isinstance(join, INNER):
-        make = make_matching_join(join, *operators, recall_of(node.known))
+        by_range = isinstance(node, physical.Intervals)
+        make = make_matching_join(join, *operators, recall_of(node.known), by_range=by_range)
     return builder.node(
         node,
         inputs,

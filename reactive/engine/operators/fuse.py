@@ -27,7 +27,7 @@ from reactive.engine.codegen.functions import (
 from reactive.engine.codegen.nest import CountSink, KeySink, ListSink
 from reactive.engine.collections.index import Key
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.operators import index_by, moved_bounds, set_operators
+from reactive.engine.operators import index_by, moved_bounds, predicate_matching, set_operators
 from reactive.engine.operators import join as sums_by
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates
@@ -307,20 +307,25 @@ def make_join_operator(
 
 
 def _bounds_maker(
-    join: plan.Join | plan.Product,
+    join: AnyJoin,
     chain: tuple[plan.Node, ...],
-    sink_of: SinkOf,
+    sink_of: SinkOf | None,
     indexes: tuple[index_by.IndexBy, index_by.IndexBy],
     *,
     by_range: bool,
 ) -> Callable[[], moved_bounds.MovedBounds] | None:
-    """Return the maker of the part that finds moved bounds; None if no values are compared."""
-    if not isinstance(join, plan.Join) or (bounds := bounds_of(join)) is None:
+    """Return the maker of the part that finds moved bounds; None if no values are compared.
+
+    Without a sink, pairs are only counted.
+    """
+    if isinstance(join, plan.Product) or (bounds := bounds_of(join)) is None:
         return None
     compared, tests, ranges = join, bounds.other, bounds.ranges
 
     def make() -> moved_bounds.MovedBounds:
-        values = values_of_pairs(shapes(compared), tests, chain, sink_of)
+        values: Sequence[Expr] = tests
+        if sink_of is not None:
+            values = values_of_pairs(shapes(compared), tests, chain, sink_of)
         return moved_bounds.MovedBounds(compared, ranges, values, indexes, by_range=by_range)
 
     return make
@@ -333,6 +338,8 @@ def make_outer_join_operator(
     left: index_by.IndexBy,
     right: index_by.IndexBy,
     recall: Recall = make_without_reuse,
+    *,
+    by_range: bool = False,
 ) -> Make:
     """Return the maker of the operator of an outer join, its chain and the reader of the chain."""
 
@@ -341,15 +348,17 @@ def make_outer_join_operator(
         return outer_loops(count, of, _residual(join), chain, join.kind, sink_of)
 
     def make() -> matched_loop.OuterJoinRunner | matched_loop.GroupedOuterJoin:
-        pairing = joined_groups.JoinIndexes(left, right)
-        plain = make_matching_join(join, left, right, recall)()
+        plain = make_matching_join(join, left, right, recall, by_range=by_range)()
         chained = PlainChain(chain).run
+        bounds = partial(_bounds_maker, join, chain, indexes=(left, right), by_range=by_range)
         if not isinstance(node, plan.Aggregate):
+            pairing = joined_groups.JoinIndexes(left, right, None, bounds(ListSink))
             found = recall("loop", lambda: loops(ListSink))
             return matched_loop.OuterJoinRunner(plain, pairing, *found, chained)
         groups = plain_aggregate(node)
         again = make_without_reuse if groups.keeps_negative else recall
         sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, groups)  # noqa: E731
+        pairing = joined_groups.JoinIndexes(left, right, None, bounds(sink))
         made = again("loop", lambda: loops(sink))
         return matched_loop.GroupedOuterJoin(groups, plain, pairing, *made, chained)
 
@@ -361,6 +370,8 @@ def make_matching_join(
     left: index_by.IndexBy,
     right: Any,
     recall: Recall = make_without_reuse,
+    *,
+    by_range: bool = False,
 ) -> Make:
     """Return the maker of the plain operator of a join that tests for partners.
 
@@ -373,10 +384,13 @@ def make_matching_join(
         rest = _residual(join)
         return partner_loops(count, of, rest, keeps_left=keeps_left, is_interned=is_interned)
 
-    def counters(keeps_left: bool) -> Callable[..., Any]:
+    bounds = _bounds_maker(join, (), None, (left, right), by_range=by_range)
+
+    def counters(keeps_left: bool) -> predicate_matching.PartnerLoop:
         side = "left" if keeps_left else "right"
         made = partial(recall, f"partners {side}", partial(loops, keeps_left=keeps_left))
-        return build_at_first_call(lambda: made()[0])
+        loop = build_at_first_call(lambda: made()[0])
+        return predicate_matching.PartnerLoop(loop, bounds, 0 if keeps_left else 1)
 
     return lambda: plain_join(join, left, right, counters)
 

@@ -25,7 +25,6 @@ from operator import itemgetter
 from types import NoneType
 from typing import Any
 
-from optimizer import plan
 from optimizer.expr import (
     Attribute,
     Call,
@@ -39,7 +38,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.plans.properties import bindings
-from optimizer.plans.side_conditions import Ranges, join_match, of_left, of_right
+from optimizer.plans.side_conditions import AnyJoin, Ranges, join_match, of_left, of_right
 from reactive.engine.collections import key_orders
 from reactive.engine.collections.index import (
     Key,
@@ -76,14 +75,14 @@ class MovedBounds:
 
     def __init__(
         self,
-        join: plan.Join,
+        join: AnyJoin,
         ranges: Ranges,
         values_read: Sequence[Expr],
         indexes: tuple[IndexBy, IndexBy],
         *,
         by_range: bool,
     ) -> None:
-        count, on, by_key = bindings(join.left), join_match(join).on, not by_range
+        count, on, by_key = bindings(join.inputs()[0]), join_match(join).on, not by_range
         assert isinstance(on, Lifted)
         self._indexes = indexes
         self._sides: list[MovedRows | None] = []
@@ -112,11 +111,18 @@ class MovedBounds:
         if len(sides) == 2 and self._indexes[0].index.rows < self._indexes[1].index.rows:
             sides.reverse()
         for side, delta in sides:
-            rows = self._sides[side]
-            paired = None if rows is None else rows.pair(delta)
+            paired = self._pair(side, delta)
             if paired is not None:
                 return side, paired
         return None
+
+    def moved_rows(self, side: int, delta: Delta) -> Delta | None:
+        """Return the delta of a side, 0 or 1, by moved keys; None if no row has moved."""
+        return self._pair(side, delta) if _is_mixed(delta) else None
+
+    def _pair(self, side: int, delta: Delta) -> Delta | None:
+        rows = self._sides[side]
+        return None if rows is None else rows.pair(delta)
 
     def partners(self, side: int, find: Callable[..., Any], since: Delta) -> Callable[..., Any]:
         """Return the look-up `find` of the rows of a side, for moved keys of the other side, too.

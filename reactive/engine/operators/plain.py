@@ -283,7 +283,7 @@ def _make_matching(
     on: Callable[[Row], object] | None,
     whole: Callable[[Row], object] | None,
     pair: Callable[[Row, Row], Row],
-    count: predicate_matching.CountPartners | None,
+    count: predicate_matching.PartnerLoop | None,
 ) -> matching.Matching:
     """Return the matching of a join: by hash, by key, by a bound, or by pairs."""
     if (found := lookups.looked_up(node.match)) is not None:

@@ -6,6 +6,8 @@
 A changed row of R changes the matches of the left rows that it is joined with. A new left row
 counts its partners. A generated loop adds them up by left row, as the loop of an inner join makes
 pairs; the predicate is called for each pair while there are error rows, and if the loop raises.
+A right row that is replaced changes only the matches of the left rows that its bounds cross
+(`moved_bounds.py`).
 
 State:  the weight and the matches of each left row.
 Cost:   O(|dL| + |dR| + partners by key or range).
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reactive.engine.collections.index import Key, KeyedPair
 from reactive.engine.collections.zset import Row
@@ -25,12 +27,59 @@ from reactive.engine.operators.join import KeyCandidates
 from reactive.engine.operators.matching import Change
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
+if TYPE_CHECKING:
+    from reactive.engine.operators.moved_bounds import MovedBounds
+
 Fits = Callable[[Row, Row], object]
 Counted = tuple[Row, int, int]
 """A left row, its weight and its matches."""
-CountPartners = Callable[..., tuple[dict[Any, int], int]]
-"""Returns, for new left rows and changed right rows, the change of matches by the handle of the
-left row, and the number of joined pairs."""
+Counts = tuple[dict[Any, int], int]
+"""The change of matches by the handle of a left row, and the number of joined pairs."""
+
+
+class PartnerLoop:
+    """Count the partners of changed rows by a generated loop.
+
+    Parameters
+    ----------
+    loop: counts for new left rows and changed right rows, with a look-up of each side.
+    bounds: makes the part that finds right rows of which only the compared values have moved.
+    side: the side of the join, 0 or 1, whose rows count their partners.
+    """
+
+    __slots__ = ("_bounds", "_loop", "_made_bounds", "_side")
+
+    def __init__(
+        self,
+        loop: Callable[..., Counts],
+        bounds: Callable[[], MovedBounds] | None = None,
+        side: int = 0,
+    ) -> None:
+        self._loop = loop
+        self._bounds = bounds
+        self._made_bounds: MovedBounds | None = None
+        self._side = side
+
+    def count(
+        self,
+        new: Sequence[KeyedPair],
+        left: Sequence[KeyedPair],
+        right: Sequence[KeyedPair],
+        find_right: Callable[..., Any],
+        find_left: Callable[..., Any],
+    ) -> Counts:
+        """Return the counts for the `new` rows of the delta `left`, and for the delta `right`.
+
+        `find_left` looks up the rows before the delta `left`.
+        """
+        if self._bounds is not None and len(right) > 1:
+            if self._made_bounds is None:
+                self._made_bounds = self._bounds()
+            moved = self._made_bounds.moved_rows(1 - self._side, right)
+            if moved is not None:
+                right = moved
+                find_left = self._made_bounds.partners(self._side, find_left, left)
+        return self._loop(new, right, find_right, find_left)
 
 
 class PredicateMatching:
@@ -56,7 +105,7 @@ class PredicateMatching:
         right: IndexBy,
         fits: Fits,
         whole: Fits | None = None,
-        count: CountPartners | None = None,
+        count: PartnerLoop | None = None,
     ) -> None:
         self._left = left
         self._right = right
@@ -112,7 +161,7 @@ class PredicateMatching:
         find_right = self._right.find(before=False) if new else FINDS_NOTHING
         find_left = self._left.find_before(left) if right else FINDS_NOTHING
         try:
-            counts, met = self._count(new, right, find_right, find_left)
+            counts, met = self._count.count(new, left, right, find_right, find_left)
         except Exception as error:  # the predicate raises it, or finds that it is ignored
             reraise_asynchronous(error)
             return False
