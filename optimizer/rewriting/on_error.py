@@ -52,20 +52,8 @@ from optimizer.expr import (
     row_names,
     tuple_of,
 )
+from optimizer.expressions import attempts
 from optimizer.expressions.attempted_disjunctions import attempted_conditions
-from optimizer.expressions.attempts import (
-    all_of,
-    as_lifted,
-    attempt_condition,
-    fails,
-    flatten_needs,
-    hash_needs,
-    items_or_none,
-    or_none,
-    raising_parts,
-    succeeds,
-    taken_by,
-)
 from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.order_kinds import Ranked, sum_checks
 from optimizer.expressions.text import naming_of, needs, one_row
@@ -76,7 +64,7 @@ from optimizer.plans.properties import bindings, find_groups, free, row_shape, s
 from optimizer.plans.side_conditions import equation_of
 from optimizer.plans.strata import ByPolicy, with_form
 from optimizer.record import record
-from optimizer.rewriting import lookups
+from optimizer.rewriting import comparable, lookups
 from optimizer.rewriting.clash_checks import (
     ClashChecks,
     in_group,
@@ -85,21 +73,6 @@ from optimizer.rewriting.clash_checks import (
     with_fields,
 )
 from optimizer.rewriting.clashing import Asks, Parts, inputs_to_ask, parts_of_input, split_inputs
-from optimizer.rewriting.comparable import (
-    EXTREMES,
-    SUMS,
-    GuardedKey,
-    OrderedValue,
-    SummedValue,
-    asked_of,
-    by_most_kinds,
-    extreme,
-    folded_as,
-    ordered_by,
-    sort_keys,
-    undeclared_sums,
-    without_faults,
-)
 from optimizer.rewriting.lookups import LookUp, asks
 from optimizer.rewriting.report import close_recursions, rebuild_to_views, with_own_levels
 from optimizer.rules.factor_disjunction import factor_disjunction
@@ -203,16 +176,16 @@ class _Guards:
             case plan.Where(source, p):
                 asked = partial(asks, rows=source)
                 p = self._conditions(
-                    as_lifted(p), shapes(source), partial(plan.Where, source), asked
+                    attempts.as_lifted(p), shapes(source), partial(plan.Where, source), asked
                 )
                 return with_fields(node, predicate=p)
             case plan.Select(source, f):
-                return self._select(node, source, as_lifted(f))
+                return self._select(node, source, attempts.as_lifted(f))
             case plan.Extend(source, _, columns):
                 rows, found = self._values(source, [*map(self._column, columns)])
                 return self._apart.check_extend(with_fields(node, input=rows, columns=tuple(found)))
             case plan.SelectMany(source, f) | plan.Unnest(source, f):
-                made = with_fields(node, function=self._several(source, as_lifted(f)))
+                made = with_fields(node, function=self._several(source, attempts.as_lifted(f)))
                 return made if isinstance(made, plan.Unnest) else self._apart.made(made)
             case plan.UnionAll() | plan.SetOperation():
                 return self._apart.of_both(node)
@@ -225,14 +198,16 @@ class _Guards:
                 return self._reduce(self._apart.rows(LookUp(rows, by))[0], by, f)
             case plan.Top(source, key, keys):
                 ordered = [self._sorting(source, each) for each in keys]
-                rows, (by, *of) = self._values(source, [self._key(key), *map(asked_of, ordered)])
+                rows, (by, *of) = self._values(
+                    source, [self._key(key), *map(comparable.asked_of, ordered)]
+                )
                 rows = self._comparable(self._apart.rows(LookUp(rows, by))[0], by, ordered)
-                return with_fields(node, input=rows, key=by, keys=sort_keys(keys, of))
+                return with_fields(node, input=rows, key=by, keys=comparable.sort_keys(keys, of))
             case plan.OrderBy(source, keys):
                 ordered = [self._sorting(source, each) for each in keys]
-                rows, of = self._values(source, [*map(asked_of, ordered)])
+                rows, of = self._values(source, [*map(comparable.asked_of, ordered)])
                 rows = self._comparable(rows, None, ordered)
-                return with_fields(node, input=rows, keys=sort_keys(keys, of))
+                return with_fields(node, input=rows, keys=comparable.sort_keys(keys, of))
             case plan.Fixpoint():
                 kept = [*map(self._guard_best, node.bodies, node.best)]
                 bodies, best = (tuple(each) for each in zip(*kept, strict=True))
@@ -264,28 +239,30 @@ class _Guards:
             passed: list[Expr] = []
             is_sure = not self._apart.compares(test, kind)
             is_key = count is not None and equation_of(test, count) is not None
-            needed = raising_parts(test, of)
+            needed = attempts.raising_parts(test, of)
             if not (is_sure or is_key or test in needed):
                 needed.append(test)
             for part in needed:
-                failing = p.with_body(conjunction((*asked, *passed, fails((part,)))))
+                failing = p.with_body(conjunction((*asked, *passed, attempts.fails((part,)))))
                 self._add_failure(passing(failing), p.with_body(part))
-                passed.append(succeeds((part,)))
+                passed.append(attempts.succeeds((part,)))
             if is_sure:
                 asked += attempted_conditions(test, of)
                 continue
-            tried = attempt_condition(test, of)
+            tried = attempts.attempt_condition(test, of)
             asked += [Guard(tried)] * is_key
             asked.append(Attempt(tried, FALSE))
-        return p.with_body(all_of(p.body, asked))
+        return p.with_body(attempts.all_of(p.body, asked))
 
     def _select(self, node: plan.Select, source: plan.Node, f: Lifted) -> plan.Node:
         """Return the select without rows for which it raises; with "null", parts that raise become
         None."""
-        needed = self._apart.raising_parts(hash_needs(f.body, shapes(source)), f.body, source)
+        needed = self._apart.raising_parts(
+            attempts.hash_needs(f.body, shapes(source)), f.body, source
+        )
         if needed and self._null and naming_of(f) is None:  # without its record, a row has no group
             self._failing(source, f, needed)
-            f = items_or_none(f, needed, shapes(source))
+            f = attempts.items_or_none(f, needed, shapes(source))
         elif needed:
             source = self._drop_raising(source, f, needed)
         (rows,) = (source,) if find_groups(node) else self._apart.rows(LookUp(source, f))
@@ -294,14 +271,14 @@ class _Guards:
     def _several(self, source: plan.Node, f: Lifted) -> Lifted:
         """Return a callable that returns several values, or none if it raises."""
         is_written_out = isinstance(f.body, Display) and f.body.kind == "tuple"
-        if is_written_out and not hash_needs(f.body, shapes(source)):
+        if is_written_out and not attempts.hash_needs(f.body, shapes(source)):
             return f
         body = self._apart.elements(f.body)
         self._failing(source, f, (body,))
         return f.with_body(Attempt(body, NO_ROWS))
 
     def _values(
-        self, source: plan.Node, asked: Sequence[GuardedKey]
+        self, source: plan.Node, asked: Sequence[comparable.GuardedKey]
     ) -> tuple[plan.Node, list[Lifted]]:
         """Return the rows whose values can all be computed, and the callables of the values."""
         of = shapes(source)
@@ -316,10 +293,14 @@ class _Guards:
             return source, found
         together = Lifted(TRUE, found[0].names, origins(*found), found[0].parameters)
         kept = [some for each, some in zip(asked, needed, strict=True) if each.instead is None]
-        rows = self._drop_raising(source, together, flatten_needs(kept)) if any(kept) else source
+        rows = (
+            self._drop_raising(source, together, attempts.flatten_needs(kept))
+            if any(kept)
+            else source
+        )
         others = [some for each, some in zip(asked, needed, strict=True) if each.instead]
         if any(others):
-            self._failing(rows, together, flatten_needs(others))
+            self._failing(rows, together, attempts.flatten_needs(others))
         return rows, [
             each.instead(each.function, some, of) if some and each.instead else f
             for each, some, f in zip(asked, needed, found, strict=True)
@@ -328,11 +309,11 @@ class _Guards:
     def _drop_raising(self, source: plan.Node, f: Lifted, needed: tuple[Expr, ...]) -> plan.Node:
         """Return the rows that make none of `needed` raise."""
         self._failing(source, f, needed)
-        return plan.Where(source, f.with_body(succeeds(needed)))
+        return plan.Where(source, f.with_body(attempts.succeeds(needed)))
 
     def _failing(self, source: plan.Node, f: Lifted, needed: tuple[Expr, ...]) -> None:
         """Record the rows that make one of `needed` raise as failures."""
-        rows = plan.Where(source, f.with_body(fails(needed)))
+        rows = plan.Where(source, f.with_body(attempts.fails(needed)))
         self._add_failure(rows, f.with_body(First(needed, NONE)))
 
     def _add_failure(self, rows: plan.Node, call: Lifted) -> None:
@@ -345,11 +326,11 @@ class _Guards:
         left, right, match = node.left, node.right, node.match
         if match.left_key is not None and match.right_key is not None:
             left, (left_key,) = self._values(left, [self._key(match.left_key)])
-            right, right_key = self._right_key(right, as_lifted(match.right_key))
+            right, right_key = self._right_key(right, attempts.as_lifted(match.right_key))
             match = replace(match, left_key=left_key, right_key=right_key)
             left, right = self._apart.rows(LookUp(left, left_key), of_right_row(right, right_key))
         if match.on is not None:
-            on = as_lifted(match.on)
+            on = attempts.as_lifted(match.on)
             left, right = self._apart.check_equations(left, right, on)
             by = partial(_join_on, left, right, match)
             of = (*shapes(left), row_shape(right))
@@ -361,7 +342,7 @@ class _Guards:
     def _right_key(self, right: plan.Node, key: Lifted) -> tuple[plan.Node, Lifted]:
         """Return the rows and the key as `_values`, for a callable that takes the row as one
         value."""
-        needed = hash_needs(key.body, (row_shape(right),))
+        needed = attempts.hash_needs(key.body, (row_shape(right),))
         if not needed:
             return right, key
         count = bindings(right)
@@ -372,26 +353,37 @@ class _Guards:
 
     # Groups, orders and recursions.
 
-    def _column(self, column: Function) -> GuardedKey:
-        return GuardedKey(as_lifted(column), hash_needs, items_or_none if self._null else None)
+    def _column(self, column: Function) -> comparable.GuardedKey:
+        return comparable.GuardedKey(
+            attempts.as_lifted(column),
+            attempts.hash_needs,
+            attempts.items_or_none if self._null else None,
+        )
 
-    def _key(self, key: Function) -> GuardedKey:
-        return GuardedKey(as_lifted(key), hash_needs)
+    def _key(self, key: Function) -> comparable.GuardedKey:
+        return comparable.GuardedKey(attempts.as_lifted(key), attempts.hash_needs)
 
-    def _sorting(self, source: plan.Node, key: plan.SortKey) -> OrderedValue:
-        return ordered_by(as_lifted(key.function), source, nulls=key.nulls is not None)
+    def _sorting(self, source: plan.Node, key: plan.SortKey) -> comparable.OrderedValue:
+        return comparable.ordered_by(
+            attempts.as_lifted(key.function), source, nulls=key.nulls is not None
+        )
 
     def _comparable(
-        self, rows: plan.Node, key: Lifted | None, values: Sequence[OrderedValue | SummedValue]
+        self,
+        rows: plan.Node,
+        key: Lifted | None,
+        values: Sequence[comparable.OrderedValue | comparable.SummedValue],
     ) -> plan.Node:
         """Return the rows whose values compare with most others of their group, or add to them.
 
         Values of a declared kind are not checked.
         """
-        unknown = [each for each in values if isinstance(each, SummedValue) or each.kind is None]
+        unknown = [
+            each for each in values if isinstance(each, comparable.SummedValue) or each.kind is None
+        ]
         if not unknown:
             return rows
-        shown, refused, call = by_most_kinds(rows, key, unknown)
+        shown, refused, call = comparable.by_most_kinds(rows, key, unknown)
         self._add_failure(refused, call)
         return shown
 
@@ -407,51 +399,55 @@ class _Guards:
         given = iter(found)
         key = None if node.key is None else next(given)
         aggregates = tuple(
-            folded_as(each, None if each.value is None else next(given), null=self._null)
+            comparable.folded_as(each, None if each.value is None else next(given), null=self._null)
             for each in node.aggregates
         )
         ordered = [
-            extreme(each, node.input, null=self._null) for each in values if each.name in EXTREMES
+            comparable.extreme(each, node.input, null=self._null)
+            for each in values
+            if each.name in comparable.EXTREMES
         ]
         unknown = [each for each in ordered if each.kind is None]
         if key is not None:
             (rows,) = self._apart.rows(LookUp(rows, key))
         for each in aggregates:
             if each.value is not None and each.name in LOOKING_UP:
-                (rows,) = self._apart.rows(in_group(rows, key, as_lifted(each.value)))
+                (rows,) = self._apart.rows(in_group(rows, key, attempts.as_lifted(each.value)))
         rows = self._comparable(
-            rows, key, [*unknown, *undeclared_sums(values, node.input, null=self._null)]
+            rows, key, [*unknown, *comparable.undeclared_sums(values, node.input, null=self._null)]
         )
         made: plan.Node = with_fields(node, input=rows, key=key, aggregates=aggregates)
         tolerant = [n for n, each in enumerate(node.aggregates) if each.tolerant]
         if not tolerant:
             return made
         first = int(key is not None)
-        shown, failed, call = without_faults(
+        shown, failed, call = comparable.without_faults(
             made, first, [first + n for n in tolerant], null=self._null
         )
         self._add_failure(failed, call)
         return shown
 
-    def _guard_aggregate(self, folded: plan.Folded, source: plan.Node) -> GuardedKey:
+    def _guard_aggregate(self, folded: plan.Folded, source: plan.Node) -> comparable.GuardedKey:
         """Return the value of an aggregate; a user's own aggregate does not leave None out."""
         assert folded.value is not None
-        value = as_lifted(folded.value)
-        instead = or_none if self._null and not folded.functions else None
-        if folded.name in EXTREMES:
-            return asked_of(extreme(folded, source, null=self._null), instead)
-        if folded.name in SUMS:
+        value = attempts.as_lifted(folded.value)
+        instead = attempts.or_none if self._null and not folded.functions else None
+        if folded.name in comparable.EXTREMES:
+            return comparable.asked_of(comparable.extreme(folded, source, null=self._null), instead)
+        if folded.name in comparable.SUMS:
             kind = declared_sum_kind(value.body, source)
             mean = folded.name == "Avg"
             check = sum_checks(kind, nulls=folded.skip_none, mean=mean)
-            return GuardedKey(value, partial(taken_by, check), instead)
-        return GuardedKey(value, partial(taken_by, folded.accumulator.check), instead)
+            return comparable.GuardedKey(value, partial(attempts.taken_by, check), instead)
+        return comparable.GuardedKey(
+            value, partial(attempts.taken_by, folded.accumulator.check), instead
+        )
 
     def _reduce(self, rows: plan.Node, by: Lifted, function: Function) -> plan.Node:
         """Return the results of a callable for each group; none for a group that makes it raise."""
-        f, kept = as_lifted(function), keeper(function)
+        f, kept = attempts.as_lifted(function), keeper(function)
         made = self._apart.elements(f.body)
-        group = Conditional(succeeds((made,)), NO_ROWS, tuple_of(Parameter(1)))
+        group = Conditional(attempts.succeeds((made,)), NO_ROWS, tuple_of(Parameter(1)))
         self._add_failure(plan.Reduce(rows, by, f.with_body(group)), f.with_body(made))
         if kept is not None:
             return plan.Reduce(rows, by, replaced(function, kept.dropping()))
@@ -467,12 +463,12 @@ class _Guards:
         """
         if best is None:
             return body, None
-        by = GuardedKey(as_lifted(best.by), hash_needs)
-        value = ordered_by(as_lifted(best.value), body, nulls=False)
+        by = comparable.GuardedKey(attempts.as_lifted(best.by), attempts.hash_needs)
+        value = comparable.ordered_by(attempts.as_lifted(best.value), body, nulls=False)
         if value.kind is not None:
-            return self._values(body, [by, asked_of(value)])[0], best
-        rows = self._values(body, [by, asked_of(value)])[0]
-        _, refused, call = by_most_kinds(rows, by.function, [value], first=True)
+            return self._values(body, [by, comparable.asked_of(value)])[0], best
+        rows = self._values(body, [by, comparable.asked_of(value)])[0]
+        _, refused, call = comparable.by_most_kinds(rows, by.function, [value], first=True)
         self._add_failure(refused, call)
         ranked = Ranked(best.largest)
         by_kinds = value.function.with_body(Call(constant(ranked), (value.function.body,)))
@@ -492,8 +488,8 @@ class _Guards:
         if tolerance is None:
             return rows
         by, value = (
-            GuardedKey(as_lifted(tolerance.by), hash_needs),
-            GuardedKey(as_lifted(tolerance.value), needs),
+            comparable.GuardedKey(attempts.as_lifted(tolerance.by), attempts.hash_needs),
+            comparable.GuardedKey(attempts.as_lifted(tolerance.value), needs),
         )
         return self._values(rows, [by, value])[0]
 

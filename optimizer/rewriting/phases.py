@@ -19,6 +19,7 @@ from optimizer.rules.drop_identity_select import drop_identity_select
 from optimizer.rules.drop_inner_distinct import drop_inner_distinct
 from optimizer.rules.drop_left_join import drop_left_join
 from optimizer.rules.drop_only_value import drop_only_value
+from optimizer.rules.drop_self_join import drop_self_join
 from optimizer.rules.drop_true_where import drop_true_where
 from optimizer.rules.empty_false_where import empty_false_where
 from optimizer.rules.factor_disjunction import factor_disjunction
@@ -83,6 +84,7 @@ PHASES: tuple[Phase, ...] = (
     (
         make_semi_join,
         drop_distinct_keys,
+        drop_self_join,
         drop_only_value,
         fuse_wheres,
         limit_reduce,
@@ -115,6 +117,7 @@ RULE_KINDS: dict[Rule, Kinds] = {
     drop_inner_distinct: SETS,
     drop_left_join: (plan.Select, plan.Extend, plan.Aggregate, plan.SelectMany),
     drop_only_value: (plan.Aggregate,),
+    drop_self_join: (plan.Join, plan.SemiJoin, plan.AntiJoin),
     drop_true_where: WHERE,
     empty_false_where: WHERE,
     factor_disjunction: (plan.Where, *PAIRS),
