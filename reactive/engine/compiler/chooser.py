@@ -31,7 +31,7 @@ from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, factorization_of
 from optimizer.plans.forms import compared_fields, form_of, own_of, record_fields, with_constants
 from optimizer.plans.properties import bindings, naming_by, nodes
-from optimizer.plans.side_conditions import AnyJoin
+from optimizer.plans.side_conditions import AnyJoin, bounds_of
 from optimizer.record import record
 from optimizer.rewriting.optimize import is_low
 from optimizer.traverse import with_inputs
@@ -229,6 +229,18 @@ class Chooser:
                 node = node.input
         return PipelineSource(tuple(chain[::-1]), node)
 
+    def input_of_join(self, node: plan.Node) -> PipelineSource:
+        """Return an input of a join as a chain over a base.
+
+        A select above a join that compares values is made by the loops of that join: rows that only
+        a compared value distinguishes are the same below it.
+        """
+        below = self.below(node)
+        base, selects = below.base, any(isinstance(each, plan.Select) for each in below.chain)
+        if not selects or not isinstance(base, plan.Join) or bounds_of(base) is None:
+            return below
+        return below if self.join_of(node) is None else PipelineSource((), node)
+
     def _is_link(self, node: plan.Node) -> TypeGuard[Linear]:
         """Return True if a linear node can be part of the loop of its only reader."""
         is_alone = self.readers[id(node)] < 2 and not self.is_elsewhere(node)
@@ -296,7 +308,7 @@ class Chooser:
     def indexes(self, node: AnyJoin) -> Asking[tuple[PhysicalIndex, PhysicalIndex | PhysicalKeys]]:
         """Return the indexes of both sides of a join; only keys of the right if they suffice."""
         deferred, (ours, theirs) = self.depends(node), sides(node)
-        below, other = self.below(node.left), self.below(node.right)
+        below, other = self.input_of_join(node.left), self.input_of_join(node.right)
         left = yield from self.index(node, below, ours, bindings(node.left), deferred=deferred)
         if isinstance(node, plan.SemiJoin | plan.AntiJoin) and by_key_alone(node):
             source = yield other.base

@@ -74,6 +74,11 @@ QUERIES: dict[str, Make] = {
     ),
     "within customer": lambda o, lim: WITHIN_CUSTOMER(o, lim).select(lambda b, a: (b.name, a.id)),
     "several": lambda o, lim: WITHIN_CUSTOMER(o, lim).select_many(lambda b, a: (b.name, a.region)),
+    "two limits": lambda o, lim: (
+        BY_LEAST(o, lim)
+        .join(lim, on=lambda a, b, c: a.amount < c.most)
+        .select(lambda a, b, c: (a.id, c.name))
+    ),
     "above the average": lambda o, lim: o.join(
         o.where(lambda a: a.amount == a.amount and a.amount is not None).aggregate(
             Avg(lambda a: float(a.amount))

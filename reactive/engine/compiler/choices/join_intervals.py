@@ -68,7 +68,7 @@ def _find(
     """Yield the inputs of the join, and return its plan over a range index of each side."""
     conditions = side_conditions_of(join) or _NOTHING
     left, right, reaches = ranges.left, ranges.right, join_keys.side_ranges(ranges)
-    ours, theirs = chooser.below(join.left), chooser.below(join.right)
+    ours, theirs = chooser.input_of_join(join.left), chooser.input_of_join(join.right)
     source = yield ours.base
     first = PhysicalRangeIndex(
         join, source, ours, conditions.left, bindings(join.left), left, reaches[0]
