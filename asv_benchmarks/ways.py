@@ -126,6 +126,20 @@ def join_sum_right(db: Database) -> Running:
     return _join_sum(db, is_left=False)
 
 
+def join_largest(db: Database) -> Running:
+    """join, group_by, Max; a customer changes"""
+    orders, customers = db.table(Order), db.table(Customer)
+    view = (
+        orders.join(customers, on=lambda o, c: o.customer == c.id)
+        .group_by(lambda o, c: c.region)
+        .aggregate(Max(lambda o, c: o.price), Count())
+        .materialize()
+    )
+    customers.add_all(_customers(SMALL))
+    orders.add_all(_orders(LARGE, customers=2 * SMALL))
+    return Running(customers, [Customer(SMALL + n, 1) for n in range(CHANGES)], [view])
+
+
 def _join_sum(db: Database, *, is_left: bool) -> Running:
     orders, customers = db.table(Order), db.table(Customer)
     view = (
@@ -346,10 +360,11 @@ WAYS = (
     ),
     Way(
         "sums in the place of rows",
-        (join_sum, join_sum_right, left_join_groups),
+        (join_sum, join_sum_right, join_largest, left_join_groups),
         (
             *("reactive/engine/operators/join.py", "reactive/engine/operators/loops/first_load.py"),
             *(
+                "reactive/engine/operators/extremes_by.py",
                 "reactive/engine/operators/loops/factored_aggregate.py",
                 "reactive/engine/operators/loops/padded_sides.py",
                 "reactive/engine/compiler/choices/sum_sides.py",

@@ -15,9 +15,11 @@ sums of the rows whose key equals nothing, too.
 Sound:  sums and counts are bilinear: over pairs, they are products of the sums and counts of the
         sides. A value reads one side, so that it is multiplied by counts only, which is exact; or
         is a product of integers. With other numbers in a product, or if a callable raises for a
-        row without a partner, the engine runs the plan without factors. Min, Max and other
-        aggregates of distinct values with counts treat these values as parts of the group. A sum
-        that skips None counts it as 0.
+        row without a partner, the engine runs the plan without factors. The least value of a group
+        is the least of the least values of its keys, which a side stores beside its sums; Max
+        alike. Other aggregates of distinct values with counts treat these values as parts of the
+        group, as do Min and Max of a value of both sides. A sum that skips None counts it as 0; a
+        mean divides by the sum of 1 for each other value.
 Needs:  no aggregates of the user; keys; no residual predicate over both sides; stored tables.
 Pays:   a change of one side takes work by groups, not by partners; sums are smaller than rows.
 Source: [slender] recursive IVM; F-IVM: Nikolic, Olteanu, *Incremental View Maintenance with Triple
@@ -28,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from optimizer import plan
@@ -59,10 +62,20 @@ LEFT, RIGHT = 0, 1
 Tests = tuple[Expr, ...]
 Factored = tuple[Expr | None, Expr | None]
 LINEAR = frozenset({"Count", "Sum", "Avg"})
-OVER_VALUES = frozenset({"Min", "Max", "CountDistinct", "Collect"})
+EXTREMES = frozenset({"Min", "Max"})
+OVER_VALUES = EXTREMES | {"CountDistinct", "Collect"}
 KNOWN = LINEAR | OVER_VALUES
 INNER = plan.Join | plan.Product
 KEYED = plan.Join | plan.Product | plan.OuterJoin
+
+
+@record
+class Extreme:
+    """The least or the greatest value of an expression, by the `name` of the aggregate."""
+
+    value: Expr
+    name: str
+    skip_none: bool
 
 
 @record
@@ -72,7 +85,8 @@ class Sums:
     `groups` are the parts of the group that the side has, `values` the summed expressions; both are
     expressions over the side's rows, or, if the side is a split join, over `below`. Rows that fail
     one of the `tests` are left out. A side that `is_kept` also sums the rows whose key equals
-    nothing: an outer join keeps its rows without partners.
+    nothing: an outer join keeps its rows without partners. Beside the sums of a key there are the
+    `extremes` of its rows.
     """
 
     groups: tuple[Expr, ...]
@@ -80,6 +94,7 @@ class Sums:
     tests: tuple[Expr, ...] = ()
     below: Factorization | None = None
     is_kept: bool = False
+    extremes: tuple[Extreme, ...] = ()
 
 
 @record
@@ -89,7 +104,9 @@ class Factorization:
     A side is stored as `Sums`, or as rows (None). `parts` and `values` are over the pair, where
     `left_group0` and `left_sum0` stand for the stored groups and sums of a side. A value reads one
     side, or is the product of a value of the left and one of the right. `tests` are the tests of
-    sides that are stored as rows. `kept` names the sides whose rows stay without partners.
+    sides that are stored as rows. `kept` names the sides whose rows stay without partners. In
+    `extremes`, `left_extreme0` stands for a stored extreme of a side. `counts` are the numbers of
+    values of means that skip None; other means count rows (None).
     """
 
     left: Sums | None
@@ -98,6 +115,8 @@ class Factorization:
     values: tuple[Expr | tuple[Expr, Expr] | None, ...]
     tests: tuple[Expr, ...] = ()
     kept: frozenset[str] = frozenset()
+    extremes: tuple[Expr, ...] = ()
+    counts: tuple[Expr | tuple[Expr, Expr] | None, ...] = ()
 
 
 NO_FACTORIZATION = Factorization(None, None, (), ())
@@ -121,18 +140,48 @@ def _find_factorization(node: plan.Aggregate) -> Factorization | None:
     if over is None:
         return None
     join, keys, values, tests = over
-    as_parts = [a.name in OVER_VALUES for a in node.aggregates]
-    whole = [v for v, is_part in zip(values, as_parts, strict=True) if is_part and v is not None]
-    summed = [None if is_part else v for v, is_part in zip(values, as_parts, strict=True)]
-    found = _factors(join, (*keys, *whole), summed, tests)
+    given = list(zip(node.aggregates, values, strict=True))
+    whole, extremes = _split_values(given)
+    summed = [None if a.name in OVER_VALUES else value for a, value in given]
+    counts = [_count_of_values(*each) for each in given]
+    found = _factors(join, (*keys, *whole), [*summed, *counts], tests, extremes)
     if found is None or not _has_sums(found):
         return None
-    parts = iter(found.parts[len(keys) :])
-    read = [
-        next(parts) if is_part else value
-        for value, is_part in zip(found.values, as_parts, strict=True)
-    ]
-    return replace(found, parts=found.parts[: len(keys)], values=tuple(read))
+    read = dict(zip(whole, found.parts[len(keys) :], strict=True))
+    ends = dict(zip(extremes, found.extremes, strict=True))
+    shown: list[Expr | tuple[Expr, Expr] | None] = []
+    for (a, value), factor in zip(given, found.values[: len(given)], strict=True):
+        if value is None or a.name not in OVER_VALUES:
+            shown.append(factor)
+        else:
+            shown.append(read[value] if value in read else ends[_extreme(a, value)])
+    own, counted = found.parts[: len(keys)], found.values[len(given) :]
+    return replace(found, parts=own, values=tuple(shown), counts=counted)
+
+
+def _count_of_values(folded: plan.Folded, value: Expr | None) -> Expr | None:
+    """Return 1 for a value that a mean counts, and 0 for None that it skips; None for others."""
+    if folded.name != "Avg" or not folded.skip_none:
+        return None
+    assert isinstance(value, Conditional)
+    return Conditional(value.test, constant(0), constant(1))
+
+
+def _split_values(
+    given: Sequence[tuple[plan.Folded, Expr | None]],
+) -> tuple[list[Expr], list[Extreme]]:
+    """Return the values that are parts of the group, and the extremes.
+
+    If other aggregates need all values of an expression, Min and Max read these.
+    """
+    over = [(a, value) for a, value in given if a.name in OVER_VALUES and value is not None]
+    whole = dict.fromkeys(value for a, value in over if a.name not in EXTREMES)
+    ends = dict.fromkeys(_extreme(a, value) for a, value in over if value not in whole)
+    return list(whole), list(ends)
+
+
+def _extreme(folded: plan.Folded, value: Expr) -> Extreme:
+    return Extreme(value, folded.name, folded.skip_none)
 
 
 def _has_sums(factors: Factorization) -> bool:
@@ -181,15 +230,13 @@ def _present_shapes(node: plan.Node) -> Shapes:
 def _summand(folded: plan.Folded, of: Shapes) -> Expr | None:
     """Return the expression that an aggregate reads; where a sum skips None, it is 0 instead.
 
-    Return None if 0 would change the result (`Avg`), or the expression must be evaluated once.
+    Return None if the expression must be evaluated once.
     """
     assert isinstance(folded.value, Lifted)
     body = folded.value.body
     if not folded.skip_none or folded.name in OVER_VALUES:
         return body
-    if folded.name == "Avg" or not is_value(
-        body, of
-    ):  # Avg counts values, not rows; `is_value` is slow
+    if not is_value(body, of):
         return None
     return Conditional(Operation("is", (body, NONE)), constant(0), body)
 
@@ -248,6 +295,7 @@ def _factors(
     wanted: Sequence[Expr],
     values: Sequence[Expr | None],
     above: Sequence[Expr] = (),
+    extremes: Sequence[Extreme] = (),
 ) -> Factorization | None:
     """Split parts of a group, and values, over the sides of a join; `above` tests its pairs.
 
@@ -261,26 +309,30 @@ def _factors(
     tested = of_pairs.tests([*tests, *above])
     if tested is None or (kept and tests):
         return None
-    groups = of_pairs.parts(wanted)
+    ends = [[e for e in extremes if of_pairs.side(e.value) == side] for side in (LEFT, RIGHT)]
+    groups = of_pairs.parts([*wanted, *(e.value for e in extremes if e not in chain(*ends))])
     factors = [None if value is None else of_pairs.factors(value) for value in values]
     if any(f is None and value is not None for f, value in zip(factors, values, strict=True)):
         return None
     summed = [list(dict.fromkeys(_factors_of_side(factors, side))) for side in (LEFT, RIGHT)]
     sums: list[Sums | None] = [None, None]
     if not groups[0] or _join_through_select(join.left, ()) is not None:
-        left = _left(join, groups[0], summed[0], _of_padded(tested[0], "right" in kept))
+        left = _left(join, groups[0], summed[0], _of_padded(tested[0], "right" in kept), ends[0])
         sums[0] = replace(left, is_kept="left" in kept)
     if not groups[1]:
         asked = _of_padded(tested[1], "left" in kept)
         right, asked = map(of_pairs.of_right, (summed[1], asked))
-        sums[1] = Sums((), right, asked, is_kept="right" in kept)
+        ended = tuple(replace(e, value=of_pairs.of_right((e.value,))[0]) for e in ends[1])
+        sums[1] = Sums((), right, asked, None, "right" in kept, ended)
     parts_of: dict[Expr, Expr] = {}
     sums_of: dict[Expr, Expr] = {}
+    ends_of: dict[Extreme, Expr] = {}
     for side, stored in enumerate(sums):
         if stored is not None:
             name = ("left", "right")[side]
             parts_of |= {e: Local(f"{name}_group{i}") for i, e in enumerate(groups[side])}
             sums_of |= {e: Local(f"{name}_sum{i}") for i, e in enumerate(summed[side])}
+            ends_of |= {e: Local(f"{name}_extreme{i}") for i, e in enumerate(ends[side])}
     return Factorization(
         sums[0],
         sums[1],
@@ -288,6 +340,9 @@ def _factors(
         tuple(None if f is None else _stored_sum(f, sums_of) for f in factors),
         tuple(t for stored, of in zip(sums, tested, strict=True) if stored is None for t in of),
         kept,
+        tuple(
+            ends_of[e] if e in ends_of else _replace_by_names(e.value, parts_of) for e in extremes
+        ),
     )
 
 
@@ -339,18 +394,24 @@ def _left(
     groups: Sequence[Expr],
     values: Sequence[Expr],
     tests: Sequence[Expr],
+    ends: Sequence[Extreme],
 ) -> Sums:
     """Return the sums of a left side; the sums of a join are split over its own sides."""
     keys, asked = _left_key_and_tests(join)
-    found = _join_through_select(join.left, [*keys, *groups, *values, *asked, *tests])
-    if found is not None:
-        inner, exprs = found
-        values_at = len(keys) + len(groups)
-        tests_at = values_at + len(values)
-        below = _factors(inner, exprs[:values_at], exprs[values_at:tests_at], exprs[tests_at:])
-        if below is not None and _has_sums(below):
-            return Sums(tuple(groups), tuple(values), (), below)
-    return Sums(tuple(groups), tuple(values), tuple(tests))
+    sums = Sums(tuple(groups), tuple(values), tuple(tests), extremes=tuple(ends))
+    ended = [e.value for e in ends]
+    found = _join_through_select(join.left, [*keys, *groups, *values, *asked, *tests, *ended])
+    if found is None:
+        return sums
+    inner, exprs = found[0], iter(found[1])
+    wanted, summed, tested = (
+        [next(exprs) for _ in of] for of in ((*keys, *groups), values, (*asked, *tests))
+    )
+    below_ends = [replace(e, value=value) for e, value in zip(ends, exprs, strict=True)]
+    below = _factors(inner, wanted, summed, tested, below_ends)
+    if below is None or not _has_sums(below):
+        return sums
+    return replace(sums, tests=(), below=below)
 
 
 def _left_key_and_tests(join: KEYED) -> tuple[list[Expr], list[Expr]]:
@@ -387,7 +448,7 @@ class _Pairs:
         waiting = list(exprs)[::-1]
         while waiting:
             expr = waiting.pop()
-            side = self._side(expr)
+            side = self.side(expr)
             if side is not None:
                 found[side][expr] = None
             else:
@@ -399,7 +460,7 @@ class _Pairs:
         neither."""
         found: tuple[list[Expr], list[Expr]] = ([], [])
         for expr in exprs:
-            side = self._side(expr)
+            side = self.side(expr)
             if side is None:
                 return None
             found[side].append(expr)
@@ -414,19 +475,19 @@ class _Pairs:
         product."""
         if not reads(expr):
             return expr, None
-        side = self._side(expr)
+        side = self.side(expr)
         if side is not None:
             return (expr, None) if side == LEFT else (None, expr)
         found: list[Expr | None] = [None, None]
         for factor in _factors_of(expr):
-            place = self._side(factor) if reads(factor) else LEFT
+            place = self.side(factor) if reads(factor) else LEFT
             if place is None:
                 return None
             before = found[place]
             found[place] = factor if before is None else Operation("*", (before, factor))
         return found[LEFT], found[RIGHT]
 
-    def _side(self, expr: Expr) -> int | None:
+    def side(self, expr: Expr) -> int | None:
         """Return the only side that an expression reads, or None."""
         read = reads(expr)
         if not read or (read & self._right and read - self._right):

@@ -564,15 +564,15 @@ def _with_values(function: Any, slots: dict[str, int], values: Sequence[Any]) ->
 _INLINE = (int, float, str, bytes)
 """Classes that generated code tests by their built-in names."""
 _WORDS = """
-add add_key add_row add_sum_to_avg add_to_avg add_to_sum all alone_left alone_right also append
-attempt avg_of Batch before below bounded canonical changed checked closed copied count counts
-Crowded Decimal DecimalSum delta DOWN element empty error ExactSum find find_left find_right
-floats found get group groups guard handle inside is_empty kept key keyed keys kind left left_group
-left_sum log made Many Mark match_key meetings met new NO_MATCH note NOTHING nothing old once
-other out pair pairs part plus plus_value repeated reraise REJECTED result right right_group
-right_sum rounds Row row Rows rows rows_of scaled scaled_sum SEVERAL since size state sum sum_of
-sums times times_left times_right times_sum times_value total turn UNIT UP was weight Weighted
-without zero
+add add_key add_row add_sum_to_avg add_to_avg add_to_sum add_value all alone_left alone_right also
+append attempt avg_of Batch before below bounded canonical changed checked closed copied count
+counts Crowded Decimal DecimalSum delta DOWN element empty error ExactSum find find_left
+find_right floats found get group groups guard handle inside is_empty kept key keyed keys kind
+left left_extreme left_group left_sign left_sum log made Many Mark match_key meetings met new
+NO_MATCH note NOTHING nothing old once other out pair pairs part plus plus_value REJECTED repeated
+reraise result right right_extreme right_group right_sign right_sum rounds Row row Rows rows
+rows_of scaled scaled_sum SEVERAL since size state sum sum_of sums times times_left times_right
+times_sum times_value total turn UNIT UP valued was weight Weighted without zero
 """
 OWN = frozenset(_WORDS.split())
 

@@ -293,6 +293,10 @@ class PhysicalNest(Physical):
         return found if self.elsewhere else f"{found}; once read, kept from {self.large} rows on"
 
 
+def _kept(sums: Sums) -> str:
+    return "sums and extremes" if sums.extremes else "sums"
+
+
 @record
 class PartialSums(Physical):
     """The rows of a chain as sums by a key; `owner` is the aggregate that uses them."""
@@ -305,7 +309,7 @@ class PartialSums(Physical):
     owner: plan.Node = field(compare=False, repr=False)
 
     def headline(self) -> str:
-        return f"{_where(self.side, self.chain)}sums{_describe_keys(self.side)}"
+        return f"{_where(self.side, self.chain)}{_kept(self.sums)}{_describe_keys(self.side)}"
 
 
 @record
@@ -322,9 +326,8 @@ class PairSums(Physical):
     owner: plan.Node = field(compare=False, repr=False)
 
     def headline(self) -> str:
-        return (
-            f"{_describe_chain((self.join, *self.chain), None)} | sums{_describe_keys(self.side)}"
-        )
+        pairs = _describe_chain((self.join, *self.chain), None)
+        return f"{pairs} | {_kept(self.sums)}{_describe_keys(self.side)}"
 
 
 @record

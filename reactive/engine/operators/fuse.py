@@ -27,18 +27,14 @@ from reactive.engine.codegen.functions import (
 from reactive.engine.codegen.nest import CountSink, KeySink, ListSink
 from reactive.engine.collections.index import Key
 from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.operators import extremes_by as extremes
 from reactive.engine.operators import index_by, moved_bounds, predicate_matching, set_operators
 from reactive.engine.operators import join as sums_by
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops import cyclic_count as multiway_loop
-from reactive.engine.operators.loops import factored_aggregate as alone
-from reactive.engine.operators.loops import factored_aggregate as factored_sums
-from reactive.engine.operators.loops import factored_aggregate as group_columns
-from reactive.engine.operators.loops import first_load, padded_sides
+from reactive.engine.operators.loops import factored_aggregate, first_load, padded_sides
 from reactive.engine.operators.loops import join_loops as joined_groups
-from reactive.engine.operators.loops import join_loops as keyed
-from reactive.engine.operators.loops import join_loops as linear_loop
 from reactive.engine.operators.loops import outer_join_loops as matched_loop
 from reactive.engine.operators.loops.grouped import (
     Grouping,
@@ -80,7 +76,7 @@ Loops = MutableMapping[Hashable, Callable[..., Any]]
 Taken = tuple[Expr | None, list[tuple[Any, Expr | None]]]
 """A key, and accumulators with the values that they take."""
 G = TypeVar("G", bound=Grouping)
-S = TypeVar("S", bound="factored_sums.GroupingOfSums")
+S = TypeVar("S", bound="factored_aggregate.GroupingOfSums")
 
 
 def make_loop_operator(
@@ -103,7 +99,7 @@ def make_loop_operator(
 
 def make_linear_operator(
     below: PipelineSource, loops: Loops, recall: Recall = make_without_reuse
-) -> linear_loop.Linear:
+) -> joined_groups.Linear:
     """Return the operator of a chain. Equal chains over rows of one shape share a loop."""
     called = read_functions(*below.chain)
 
@@ -123,7 +119,7 @@ def make_linear_operator(
         loop = _share_loop(loops, _doing(below), lambda: listing()[0])
     else:
         loop, _ = recall("loop", listing)
-    return linear_loop.Linear(loop, PlainChain(below.chain).run, generated_source(loop), made)
+    return joined_groups.Linear(loop, PlainChain(below.chain).run, generated_source(loop), made)
 
 
 def _doing(below: PipelineSource) -> tuple[Hashable, ...]:
@@ -196,8 +192,8 @@ def _generate_keys(
     def recalled(batch: bool) -> Made:
         return recall("batch" if batch else "loop", lambda: made(batch))
 
-    def make() -> keyed.KeyLoop:
-        return keyed.KeyLoop(
+    def make() -> joined_groups.KeyLoop:
+        return joined_groups.KeyLoop(
             recalled, index_by.KeyedStream(key, identity=identity), rows, identity=identity
         )
 
@@ -246,7 +242,7 @@ def make_grouped_operator(
         if has_one:
             one = _share_loop(held, (GroupingOfOne, key), lambda: made(plain, GroupingOfOne))
         sink_of = partial(grouping_sink, node, plain=plain)
-        columns = when_large(lambda: group_columns.group_columns(below.pipeline, sink_of))
+        columns = when_large(lambda: factored_aggregate.group_columns(below.pipeline, sink_of))
         first = when_large(
             lambda: first_load.FirstLoad(plain, below.pipeline(), sink_of, called).step,
             needs_fields=False,
@@ -434,6 +430,9 @@ def make_row_sums(
         )
 
     def make() -> sums_by.SumsBy:
+        if sums.extremes:
+            loop, text = recall("loop", lambda: loop_over("delta", first_load.SumsAndValues))
+            return _extremes_by(sums, loop, owner, text)
         loop, text = recall("loop", lambda: loop_over("delta", first_load.SumColumns))
         columns = when_large(
             lambda: _summing(row_pipeline(), side, sums, first_load.SumColumns).over_columns()
@@ -481,14 +480,16 @@ def make_pair_sums(
         def sink_of(pipeline: RowPipeline) -> first_load.SumColumns:
             if below is None:
                 pipeline.narrow(arguments)
-                return _summing(pipeline, side, sums, first_load.SumColumns)
+                kind = first_load.SumsAndValues if sums.extremes else first_load.SumColumns
+                return _summing(pipeline, side, sums, kind)
             parts = list(map(pipeline.take, below.parts))
             values = [_term(pipeline, v) for v in below.values if v is not None]
             count = len(parts) - len(sums.groups)
-            return first_load.SumColumns(
-                *(parts[:count], parts[count:], values, pipeline),
+            return _sums_sink(
+                (parts[:count], parts[count:], values, pipeline),
+                sums,
+                [pipeline.take(end) for end in below.extremes],
                 is_written=written,
-                is_kept=sums.is_kept,
             )
 
         above = () if below is not None else chain
@@ -497,7 +498,9 @@ def make_pair_sums(
             "loop", lambda: _pair_loops(join, above, factors, called, sink_of, counts=False)
         )
         width = len(sums.values)
-        look_ups = factored_sums.Sides(*sides).look_ups
+        look_ups = factored_aggregate.Sides(*sides).look_ups
+        if sums.extremes:
+            return _extremes_by(sums, loop, owner, text, look_ups)
         return sums_by.SumsBy(
             loop, width, owner, text, by_group=bool(sums.groups), look_ups=look_ups
         )
@@ -514,18 +517,20 @@ def make_factored_operator(
 ) -> Make:
     """Return the maker of the operator of an aggregate over a join of sums."""
 
-    def make() -> factored_sums.FactoredAggregate:
-        def sink_of(pipeline: RowPipeline, kind: type[S] = factored_sums.GroupingOfSums) -> S:  # type: ignore[assignment]
+    def make() -> factored_aggregate.FactoredAggregate:
+        def sink_of(pipeline: RowPipeline, kind: type[S] = factored_aggregate.GroupingOfSums) -> S:  # type: ignore[assignment]
             given = zip(node.aggregates, factors.values, strict=True)
             accumulators = [
                 (a.accumulator, None if value is None else _term(pipeline, value))
                 for a, value in given
             ]
+            counts = [None if each is None else _term(pipeline, each) for each in factors.counts]
             key = None if node.key is None else pipeline.take(factors.parts[0])
-            return kind(key, accumulators, shared_accumulators(node), row=node.row)
+            shared = shared_accumulators(node)
+            return kind(key, accumulators, shared, counts=counts, row=node.row)
 
         called = read_functions(join, node)
-        both = factored_sums.Sides(*sides)
+        both = factored_aggregate.Sides(*sides)
         if factors.kept:
             both = padded_sides.PaddedSides(*sides, factors, bindings(join.left))
         loop, text = recall(
@@ -534,16 +539,18 @@ def make_factored_operator(
         of = shapes(join)
         names = row_names(called, len(of))
         accumulators = [folded.accumulator for folded in node.aggregates]
-        one = alone.make_single_side_runner(
+        one = factored_aggregate.make_single_side_runner(
             names,
             of,
             factors,
-            lambda pipeline: sink_of(pipeline, alone.GroupingOfOneSum),
+            lambda pipeline: sink_of(pipeline, factored_aggregate.GroupingOfOneSum),
             accumulators,
             both,
             recall,
         )
-        return factored_sums.FactoredAggregate(plain_aggregate(node), loop, text, both, node, one)
+        return factored_aggregate.FactoredAggregate(
+            plain_aggregate(node), loop, text, both, node, one
+        )
 
     return make
 
@@ -574,11 +581,31 @@ def make_multiway_operator(
         again = make_without_reuse if plain.keeps_negative else recall
         sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, plain)  # noqa: E731
         loop, text = again("loop", lambda: multiway_loops(names, shown, of, paths, chain, sink))
-        return factored_sums.FactoredAggregate(
+        return factored_aggregate.FactoredAggregate(
             plain, loop, text, multiway_loop.ProbeOrders(paths, indexes), join
         )
 
     return make
+
+
+def _extremes_by(
+    sums: Sums,
+    loop: Callable[..., Any],
+    owner: plan.Node,
+    text: str,
+    look_ups: Callable[..., Any] | None = None,
+) -> extremes.ExtremesBy:
+    """Return the operator of sums with extremes."""
+    below = sums.below
+    ends = [e.value for e in sums.extremes] if below is None else below.extremes
+    listed = _listed_values(sums, ends)
+    places = list(dict.fromkeys(listed))
+    named = [(places.index(each), e.name) for each, e in zip(listed, sums.extremes, strict=True)]
+    return extremes.ExtremesBy(
+        *(loop, len(sums.values), owner, text, named),
+        by_group=bool(sums.groups),
+        look_ups=look_ups,
+    )
 
 
 def _pair_loops(
@@ -604,13 +631,39 @@ def _summing(
         pipeline.test(test)
     key, is_written = _write_side_key(pipeline, side)
     groups = list(map(pipeline.take, sums.groups))
-    values = [factored_sums.Term(pipeline.take(value)) for value in sums.values]
-    return kind(key, groups, values, pipeline, is_written=is_written, is_kept=sums.is_kept)
+    values = [factored_aggregate.Term(pipeline.take(value)) for value in sums.values]
+    given = (key, groups, values, pipeline)
+    if kind is first_load.SumsAndValues:
+        ends = [pipeline.take(extreme.value) for extreme in sums.extremes]
+        return _sums_sink(given, sums, ends, is_written=is_written)
+    return kind(*given, is_written=is_written, is_kept=sums.is_kept)
 
 
-def _term(pipeline: RowPipeline, value: Expr | tuple[Expr, Expr]) -> factored_sums.Term:
+def _sums_sink(
+    given: tuple[Sequence[Expr], Sequence[Expr], Sequence[factored_aggregate.Term], RowPipeline],
+    sums: Sums,
+    ends: Sequence[Expr],
+    *,
+    is_written: bool,
+) -> first_load.SumColumns:
+    """Return the sink that sums rows or pairs by key, and lists the values of extremes."""
+    if not sums.extremes:
+        return first_load.SumColumns(*given, is_written=is_written, is_kept=sums.is_kept)
+    listed = dict.fromkeys(_listed_values(sums, ends))
+    valued = [(factored_aggregate.Term(value), skips_none) for value, skips_none in listed]
+    return first_load.SumsAndValues(
+        *given, ends=valued, is_written=is_written, is_kept=sums.is_kept
+    )
+
+
+def _listed_values(sums: Sums, ends: Sequence[Expr]) -> list[tuple[Expr, bool]]:
+    """Return the value of each extreme, and True if it skips None."""
+    return [(end, of.skip_none) for of, end in zip(sums.extremes, ends, strict=True)]
+
+
+def _term(pipeline: RowPipeline, value: Expr | tuple[Expr, Expr]) -> factored_aggregate.Term:
     factors = value if isinstance(value, tuple) else (value,)
-    return factored_sums.Term(*map(pipeline.take, factors))
+    return factored_aggregate.Term(*map(pipeline.take, factors))
 
 
 def _is_lifted_function(function: Function | None) -> TypeGuard[Lifted]:

@@ -367,6 +367,10 @@ class SumsBy:
         sums = self.sums
         return lambda key, default: (had if key in touched else sums).get(key, default)
 
+    def negate(self, changes: Sequence[Change]) -> list[Change]:
+        """Return the changes that undo `changes`."""
+        return negate_changes(changes)
+
     def footprint(self) -> tuple[int, int]:
         """Return the number of stored sums, by group if there are groups, and their bytes."""
         size = sys.getsizeof(self.sums)

@@ -53,6 +53,7 @@ LAZY_MODULES = (
     "reactive.engine.dataflow.snapshot",
     "reactive.engine.operators.bound_matching",
     "reactive.engine.operators.cycles",
+    "reactive.engine.operators.extremes_by",
     "reactive.engine.operators.fixpoint.closure",
     "reactive.engine.operators.fixpoint.fixpoint",
     "reactive.engine.operators.hash_matching",

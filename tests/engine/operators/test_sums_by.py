@@ -404,7 +404,7 @@ def test_an_interrupt_between_two_keys_does_not_leave_half_of_a_commit() -> None
 
 def no_sum(orders: Any, customers: Any) -> Any:
     both = orders.join(customers, on=lambda o, c: o.customer == c.id)
-    return both.group_by(lambda o, c: c.region).aggregate(Max(lambda o, c: o.amount))
+    return both.group_by(lambda o, c: c.region).aggregate(CountDistinct(lambda o, c: o.amount))
 
 
 def of_both(orders: Any, customers: Any) -> Any:
@@ -518,3 +518,39 @@ def test_sums_are_known_as_they_were_of_the_keys_that_are_asked_for() -> None:
     assert [find(key, None) for key in "abcd"] == [(1, 5), (2, 6), (1, 1), None]
     assert kept.find_before(changes, ["c"])("c", None) == (1, 1)
     assert [kept.sums.get(key) for key in "abcd"] == [(2, 7), None, (1, 1), (1, 1)]
+
+
+def means_without_none(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
+    both = orders.join(customers, on=lambda o, c: o.customer == c.id)
+    return both.group_by(lambda o, c: c.region).aggregate(
+        Avg(lambda o, c: o.amount if o.amount != 2 else None, skip_none=True),
+        Avg(lambda o, c: c.id if c.region != 1 else None, skip_none=True),
+        Avg(lambda o, c: o.amount),
+    )
+
+
+def means_of_a_left_join(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
+    both = customers.left_join(orders, on=lambda c, o: c.id == o.customer)
+    return both.group_by(lambda c, o: c.region).aggregate(
+        Avg(lambda c, o: o.amount if o is not None else None, skip_none=True), Count()
+    )
+
+
+def means_beside_rows(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
+    both = orders.join(customers, on=lambda o, c: o.customer == c.id)
+    return both.group_by(lambda o, c: o.product).aggregate(
+        Avg(lambda o, c: c.region if c.region != 2 else None, skip_none=True),
+        Avg(lambda o, c: o.amount if o.amount != 2 else None, skip_none=True),
+    )
+
+
+@pytest.mark.parametrize("query", [means_without_none, means_of_a_left_join, means_beside_rows])
+@pytest.mark.parametrize("seed", seeds(6))
+@pytest.mark.parametrize("values", [PLAIN, (0, 1.5, 2, Decimal("0.5"), None, math.nan)])
+def test_means_that_skip_none_count_values(query: Any, seed: int, values: Any) -> None:
+    fast, plain = (Side(query, optimize=optimize) for optimize in (True, False))
+    assert "groups of sums" in str(fast.relation.explain())
+    for changes in history(Random(seed), values, 40):
+        raised, error = fast.commit(changes), plain.commit(changes)
+        assert (raised is None) is (error is None), (raised, error)
+        assert dict(fast.view.zset().items()) == dict(plain.view.zset().items())

@@ -220,6 +220,15 @@ class Term:
     def __init__(self, *factors: Expr) -> None:
         self.factors = factors
 
+    def times(self, weight: str) -> str:
+        """Return how often a value counts among those of its group: a stored extreme once per
+        partner."""
+        name = self.factors[0].name if isinstance(self.factors[0], Local) else ""
+        side, _, stored = name.partition("_")
+        if not stored.startswith("extreme"):
+            return weight
+        return f"{side}_sign * times_{RIGHT if side == LEFT else LEFT}"
+
     def write(self, emitter: Emitter, weight: str) -> tuple[str, str, bool]:
         """Write the value; return its variable, how often it counts, and True if it is a sum."""
         names = [emitter.variable_of(factor) for factor in self.factors]
@@ -252,8 +261,11 @@ class GroupingOfSums(Grouping):
         accumulators: Sequence[tuple[Any, Term | None]],
         shared_accumulators: Sequence[int],
         *,
+        counts: Sequence[Term | None] = (),
         row: Any = None,
     ) -> None:
+        """Take the terms of accumulators; `counts` are the numbers of values of means, None for
+        the number of rows."""
         super().__init__(
             key,
             [(accumulator, None) for accumulator, _ in accumulators],
@@ -261,42 +273,73 @@ class GroupingOfSums(Grouping):
             row=row,
         )
         self._terms = [term for _, term in accumulators]
+        self._counts = {place: term for place, term in enumerate(counts, 1) if term is not None}
+        self._counted: dict[int, str] = {}
         self._sums: dict[str, str] = {}
+        self._times: dict[str, str] = {}
 
     def exprs(self) -> list[Expr]:
-        return super().exprs() + [f for t in self._terms if t is not None for f in t.factors]
+        terms = [*self._terms, *self._counts.values()]
+        return super().exprs() + [f for t in terms if t is not None for f in t.factors]
 
     def _values(self, emitter: Emitter) -> list[str | None]:
         """Write the terms; return their variables, and note which of them are sums."""
         names: list[str | None] = []
-        self._sums = {}
+        self._sums, self._times = {}, {}
         for term in self._terms:
             if term is None:
                 names.append(None)
                 continue
             name, often, is_sum = term.write(emitter, "weight")
             names.append(name)
+            self._times[name] = term.times("weight")
             if is_sum:
                 self._sums[name] = often
+        for place, term in self._counts.items():
+            name, often, _ = term.write(emitter, "weight")
+            self._counted[place] = f"{name} * {often}"
         return names
+
+    def _adds(self, place: int) -> bool:
+        """Return True if the term of a place is added: Min and Max that share their values each
+        add the extremes of keys."""
+        if self.shared[place - 1] == place:
+            return True
+        first, term = self._terms[self.shared[place - 1] - 1], self._terms[place - 1]
+        return first is not None and term is not None and first.factors != term.factors
 
     def _add(
         self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
     ) -> None:
         """Write the lines that add a term to a state; a sum counts once per partner."""
         often = self._sums.get(value or "")
+        if isinstance(accumulator, ValuesAccumulator):
+            times = emitter.variable("times", self._times.get(value or "", weight))
+            emitter.line(f"if {times}:")
+            emitter.indent += 1
+            super()._add(emitter, place, accumulator, value, times)
+            emitter.indent -= 1
+            return
         if often is None or isinstance(accumulator, CountAccumulator):
             super()._add(emitter, place, accumulator, value, weight)
+            self._correct_count(emitter, f"group[{place}]", place, weight)
             return
         state = f"group[{place}]"
         if isinstance(accumulator, AvgAccumulator):
+            count = self._counted.get(place, weight)
             emitter.line(f"total, count = {state}")
-            emitter.line(f"{state} = (plus(total, {value}, {often}), count + {weight})")
+            emitter.line(f"{state} = (plus(total, {value}, {often}), count + {count})")
             return
         emitter.line(f"total = {state}")
         for line in write_plus("total", value or "", often, is_own=True):
             emitter.line(line)
         emitter.line(f"{state} = total")
+
+    def _correct_count(self, emitter: Emitter, state: str, place: int, weight: str) -> None:
+        """Write the line that counts the values of a mean in the place of rows."""
+        count = self._counted.get(place)
+        if count is not None:
+            emitter.line(f"{state} = ({state}[0], {state}[1] - {weight} + {count})")
 
 
 Loop = Callable[..., Any]
@@ -311,11 +354,14 @@ class GroupingOfOneSum(GroupingOfOne, GroupingOfSums):
         """Write the new state of an accumulator for a term; return its variable."""
         often = self._sums.get(value or "")
         if often is None or isinstance(accumulator, CountAccumulator):
-            return super()._write_change(emitter, place, accumulator, value, weight)
+            changed = super()._write_change(emitter, place, accumulator, value, weight)
+            self._correct_count(emitter, changed, place, weight)
+            return changed
         old, new = f"group[{place}]", f"state_{place}"
         if isinstance(accumulator, AvgAccumulator):
+            count = self._counted.get(place, weight)
             emitter.line(f"total, count = {old}")
-            emitter.line(f"{new} = (plus(copied(total), {value}, {often}), count + {weight})")
+            emitter.line(f"{new} = (plus(copied(total), {value}, {often}), count + {count})")
             return new
         emitter.line(f"{new} = {old}")
         for line in write_plus(new, value or "", often, is_own=False):

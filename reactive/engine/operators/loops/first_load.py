@@ -194,6 +194,10 @@ class SumColumns:
 
     def write(self, emitter: Emitter, weight: str) -> None:
         """Write the lines that add a row or pair to the sums of its key."""
+        self._write_sums(emitter, weight)
+
+    def _write_sums(self, emitter: Emitter, weight: str) -> str:
+        """Write the lines that add a row or pair to the sums of its key; return the key."""
         key = self._write_key(emitter)
         terms = [term.write(emitter, weight) for term in self._values]
         if self._groups:
@@ -205,6 +209,7 @@ class SumColumns:
         emitter.line("else:")
         more = [text_plus(f"state[{place}]", *term) for place, term in enumerate(terms, 1)]
         emitter.line(f"    changed[{key}] = ({', '.join([f'state[0] + {weight}', *more])},)")
+        return key
 
     def _with_part(self, emitter: Emitter, key: str) -> str:
         """Return the text of a key and the part of the group."""
@@ -221,6 +226,36 @@ class SumColumns:
             return matching_key(emitter, self._key, shapes, is_written=is_written)
         text = key_or_no_match(emitter, self._key, shapes, is_written=is_written)
         return text if text.isidentifier() else emitter.variable("key", text)
+
+
+class SumsAndValues(SumColumns):
+    """Loop sink that also lists the values of which a key stores the least or the greatest.
+
+    A value is listed with its key, the place of its expression, and how often it counts.
+    """
+
+    result = "changed, valued"
+
+    def __init__(self, *given: Any, ends: Sequence[tuple[Term, bool]], **more: Any) -> None:
+        """Take what `SumColumns` takes; `ends` are the values, with True for those that skip
+        None."""
+        super().__init__(*given, **more)
+        self._ends = ends
+
+    def exprs(self) -> list[Expr]:
+        return [*super().exprs(), *(f for term, _ in self._ends for f in term.factors)]
+
+    def prologue(self) -> list[str]:
+        return [*super().prologue(), "    valued = []", "    add_value = valued.append"]
+
+    def write(self, emitter: Emitter, weight: str) -> None:
+        """Write the lines that add a row or pair to the sums, and list its values."""
+        key = self._write_sums(emitter, weight)
+        for place, (term, skips_none) in enumerate(self._ends):
+            (factor,) = term.factors
+            value, often = emitter.variable_of(factor), term.times(weight)
+            test = f"{value} is not None and {often}" if skips_none else often
+            emitter.line(f"if {test}: add_value(({key}, {place}, {value}, {often}))")
 
 
 class SummingInLists(SumColumns):

@@ -182,13 +182,17 @@ class Grouping:
         for place, ((accumulator, _), value) in enumerate(
             zip(self.accumulators, names, strict=True), 1
         ):
-            if self.shared[place - 1] != place:
+            if not self._adds(place):
                 continue  # another accumulator has the state
             if accumulator.skip_none:
                 emitter.line(f"if {value} is not None:")
             emitter.indent += accumulator.skip_none
-            self._add(emitter, place, accumulator, value, weight)
+            self._add(emitter, self.shared[place - 1], accumulator, value, weight)
             emitter.indent -= accumulator.skip_none
+
+    def _adds(self, place: int) -> bool:
+        """Return True if the value of an accumulator is added to its state by itself."""
+        return self.shared[place - 1] == place
 
     def _values(self, emitter: Emitter) -> list[str | None]:
         """Return the variables of the values that accumulators read; None where one reads none."""

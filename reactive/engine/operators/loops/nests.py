@@ -312,7 +312,10 @@ def _nest_of_sums(
     pipeline = _of_joined(shapes, factors.tests, chain)
     kept = ((LEFT, factors.left), (RIGHT, factors.right))
     spelled = [
-        name for side, of in kept if of for name in (*_groups(side, of), *_sum_names(side, of))
+        name
+        for side, of in kept
+        if of
+        for name in (*_groups(side, of), *_sum_names(side, of), *_extreme_names(side, of))
     ]
     more = (*spelled, "times_left", "times_right")
     return LoopNest(names, pipeline, sink_of(pipeline), more=more, counts=counts)
@@ -364,13 +367,20 @@ def _side_form(
 
 def _assignment_lines(side: str, of: Sums) -> Iterator[str]:
     """Yield the lines that assign the stored values of a side to variables."""
-    yield f"{', '.join([f'times_{side}', *_sum_names(side, of)])}, = sums"
+    names = [f"times_{side}", *_sum_names(side, of), *_extreme_names(side, of)]
+    yield f"{', '.join(names)}, = sums"
     if of.groups:
         yield f"{', '.join(_groups(side, of))} = part"
 
 
 def _sum_names(side: str, of: Sums) -> list[str]:
     return [f"{side}_sum{place}" for place in range(len(of.values))]
+
+
+def _extreme_names(side: str, of: Sums) -> list[str]:
+    """Return the names of stored extremes, and of how often they count in a change."""
+    names = [f"{side}_extreme{place}" for place in range(len(of.extremes))]
+    return [*names, f"{side}_sign"] if names else []
 
 
 def _groups(side: str, of: Sums) -> list[str]:

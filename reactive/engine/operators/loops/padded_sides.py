@@ -30,7 +30,7 @@ from reactive.engine.collections.exact import scale_value
 from reactive.engine.collections.index import NO_MATCH, NOTHING, FewRows, Mark, WeightedRows
 from reactive.engine.collections.zset import canonical
 from reactive.engine.operators.index_by import IndexBy
-from reactive.engine.operators.join import SumsBy, negate_changes
+from reactive.engine.operators.join import SumsBy
 from reactive.engine.operators.loops.factored_aggregate import Sides
 from reactive.engine.operators.loops.nests import LEFT, RIGHT
 
@@ -116,6 +116,8 @@ class _Pad:
         for test in self.sums.tests:
             self._value(test)
         values = (1, *(scale_value(value, 1) for value in map(self._value, self.sums.values)))
+        ends = [canonical(self._value(extreme.value)) for extreme in self.sums.extremes]
+        values = (*values, *ends, 1) if ends else values
         return {self._part(self.sums.groups): values} if self.sums.groups else values
 
     def _part(self, groups: Sequence[Expr]) -> Any:
@@ -214,7 +216,7 @@ class _Padding:
         changes = [(key, found)]
         if self._side.by_group:
             changes = [((key, part), sums) for part, sums in found.items()]
-        return changes if weight > 0 else negate_changes(changes)
+        return changes if weight > 0 else self._side.negate(changes)
 
 
 def _size(found: Any) -> int:
