@@ -256,7 +256,12 @@ class Graph:
         return known[node]
 
     def _all_of(self, node: Node, inputs: list[Sequence[Any]]) -> Sequence[Any]:
-        """Return all that a node emits for all rows of its inputs, or its stored contents."""
+        """Return all that a node emits for all rows of its inputs, or its stored contents.
+
+        A node without state has emitted nothing if its inputs have not: it is not stepped.
+        """
+        if node.contents is None and inputs and not any(map(len, inputs)):
+            return ()
         with self.running(node):
             return as_delta(node.run(*inputs) if node.contents is None else node.contents())
 
