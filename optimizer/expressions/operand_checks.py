@@ -25,6 +25,7 @@ from typing import Any
 
 from optimizer.expr import (
     FALSE,
+    NAN,
     TRUE,
     Again,
     And,
@@ -43,8 +44,9 @@ from optimizer.expr import (
     conjunction,
     constant,
     parts,
+    transform,
 )
-from optimizer.expressions.knowledge import Pure, Shapes, shape_of, total
+from optimizer.expressions.knowledge import Bounded, Pure, Shapes, shape_of, total
 from optimizer.expressions.text import first
 from optimizer.kinds.fields import by_class
 from optimizer.kinds.kind import class_of, hints_of, kind_of, without_none
@@ -136,6 +138,31 @@ def checks_of_failure(test: Expr, shapes: Shapes) -> dict[Expr, Expr] | None:
             return operand_checks(conjunction(needed), shapes)
         case _:
             return None
+
+
+def without_attempts(test: Expr) -> Expr:
+    """Return a test that is true wherever `test` is, without attempts and bounds of integers.
+
+    attempt(INTEGER(a.x - b.x), nan) == 1       a.x - b.x == 1
+    attempt(abs(a.x - b.x) < 5)                 abs(a.x - b.x) < 5
+    """
+    match test:
+        case Attempt(of, otherwise) if otherwise == FALSE:
+            return transform(of, _unbounded)
+        case Operation("==" as operator, sides) if any(isinstance(s, Attempt) for s in sides):
+            bare = (s.of if isinstance(s, Attempt) and s.otherwise == NAN else s for s in sides)
+            return Operation(operator, tuple(transform(side, _unbounded) for side in bare))
+        case _:
+            return test
+
+
+def _unbounded(expr: Expr) -> Expr:
+    """Return the argument of a call that bounds an integer; other expressions unchanged."""
+    match expr:
+        case Call(Constant(Bounded()), (of,), ()):
+            return of
+        case _:
+            return expr
 
 
 def equation_with_checks(

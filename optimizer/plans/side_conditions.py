@@ -23,6 +23,8 @@ Equations in other words are keys, if their operands pass such checks:
     on  not o.customer != c.id      key o.customer          key c.id
     on  o.day - c.first == 7        key o.day               key c.first + 7, for ints
 
+    on  attempt(o.day - c.first, nan) == 7      alike; the test itself is asked of the partners, too
+
 A check is true or raises, so a row of other operands is paired with all rows, as any row that
 raises.
 
@@ -79,6 +81,7 @@ from optimizer.expressions.operand_checks import (
     comparisons_with_checks,
     equation_with_checks,
     operand_checks,
+    without_attempts,
 )
 from optimizer.expressions.text import first, one_row
 from optimizer.plans.properties import bindings, fact, once, row_shape, shapes
@@ -287,7 +290,8 @@ class _Finder:
         return equation_of(test, self._count) is not None or self._in_other_words(test) is not None
 
     def _in_other_words(self, test: Expr) -> tuple[Expr, Expr, dict[Expr, Expr]] | None:
-        return equation_with_checks(test, self._shapes, lambda e: side_of(e, self._count))
+        bare = without_attempts(test)
+        return equation_with_checks(bare, self._shapes, lambda e: side_of(e, self._count))
 
     def _takes_as_equation(self, test: Expr) -> bool:
         """Add the key of a test that is an equation of checked operands; return False if it is
@@ -299,6 +303,8 @@ class _Finder:
         self._add_checks(checks)
         self.left.append(SideTerm(self._left(left), is_key=True))
         self.right.append(SideTerm(self._right(right), is_key=True))
+        if without_attempts(test) is not test:
+            self.residual.append(test)  # a bound may make it false
         return True
 
     def _takes_all(self, test: Expr, later: Sequence[Expr]) -> bool:
@@ -446,7 +452,8 @@ def _comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...
         return (plain,)
     if isinstance(test, Attempt) and test.otherwise == FALSE:
         test = test.of
-    return comparisons_with_checks(test, of, lambda expr: side_of(expr, count))
+    bare = without_attempts(test)
+    return comparisons_with_checks(bare, of, lambda expr: side_of(expr, count))
 
 
 def comparison_of(test: Expr, count: int) -> Comparison | None:

@@ -45,11 +45,18 @@ CONDITIONS: dict[str, Condition] = {
     ),
     "common part decides": lambda o, c: o.key == c.key and (o.qty < 3 or (o.qty < 3 and o.name)),
     "no key": lambda o, c: (o.qty < 3 and o.key == c.key) or c.tier > 2,
+    "difference": lambda o, c: o.qty - c.tier == 1,
+    "less, then a difference": lambda o, c: o.name < c.name and o.qty - c.tier - o.key == 0,
+    "not unequal": lambda o, c: not (o.qty != c.tier or o.key < c.key),
+    "near": lambda o, c: abs(o.qty - c.tier) < 2 and o.name < c.name,
+    "between": lambda o, c: -2 < o.qty - c.tier < 1,
+    "in a tuple": lambda o, c: c.tier in (o.qty, o.key + 1) and o.name < c.name,
     "nested": lambda o, c: (
         o.key > 0 and ((o.qty < 3 and o.key == c.key) or (o.qty > c.tier and o.key == c.key))
     ),
 }
-KEYED = tuple(name for name in CONDITIONS if name != "no key")
+RANGES = ("no key", "near", "between", "in a tuple")
+KEYED = tuple(name for name in CONDITIONS if name not in RANGES)
 FOREIGN = (None, "x", 2.5, float("nan"))
 KINDS = ("join", "left_join", "semi_join", "anti_join", "where")
 
@@ -181,3 +188,19 @@ def test_errors_are_searched_among_rows_that_may_raise(name: str) -> None:
         orders.add(Order(1, None, "b"))
         assert errors
     assert touched[0] == touched[1]
+
+
+def test_integers_out_of_bounds_are_errors_and_no_partners() -> None:
+    db = Database()
+    db.execute("create table a (k smallint)")
+    db.execute("create table b (k smallint)")
+    tables: dict[str, Any] = {table.name: table for table in db.tables()}
+    a, b = tables["a"], tables["b"]
+    view = db.sql("select a.k as n, b.k as m from a, b where a.k - b.k = 40000").materialize()
+    near = db.sql("select a.k as n, b.k as m from a, b where a.k - b.k = 1").materialize()
+    a.add_all([a.row_type(30000), a.row_type(2)])
+    b.add_all([b.row_type(-10000), b.row_type(1)])
+    assert [*map(tuple, view)] == [] and [*map(tuple, near)] == [(2, 1)]
+    assert {(e.row[0].k, e.row[1].k) for e in near.errors} == {(30000, -10000)}
+    view.verify()
+    near.verify()
