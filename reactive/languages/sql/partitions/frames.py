@@ -4,7 +4,7 @@ Rows of a partition in the order of their sort keys, found by key or by place.
 
     keys    [k0 k1 k2] [k3 k4]      chunks of sort keys
     rows    [r0 r1 r2] [r3 r4]      the row of each
-    shown   [s0 s1 s2] [s3 None]    its output row; None for a row that is new, or beyond a limit
+    shown   [s0 s1 s2] [s3 HIDDEN]  its answer, or its answers in a tuple
 
 Each chunk caches what functions computed from all its rows, until one of them changes.
 
@@ -43,6 +43,8 @@ from reactive.languages.sql.runtime import arrays
 from reactive.languages.sql.runtime.rows import SortKey, behind, prefix
 from reactive.languages.sql.runtime.times import earlier, later
 
+HIDDEN: Any = object()
+"""In the place of the answers of a row that is new, or beyond a limit."""
 LOAD = 256
 """The rows of a chunk after a split; a chunk with more than twice as many is split."""
 Row = tuple[Any, ...]
@@ -63,7 +65,7 @@ class Chunk:
 
 
 class Entries:
-    """The rows of a partition, with their keys and output rows.
+    """The rows of a partition, with their keys and answers.
 
     >>> entries = Entries()
     >>> for key, row in [((3,), "c"), ((1,), "a"), ((2,), "b")]:
@@ -120,15 +122,19 @@ class Entries:
         chunk, offset = self.at(place)
         return chunk.rows[offset]
 
-    def output_row(self, place: int) -> Any:
-        """Return the output row at a place."""
+    def answers(self, place: int) -> Any:
+        """Return the answers at a place."""
         chunk, offset = self.at(place)
         return chunk.shown[offset]
 
-    def show(self, place: int, shown: Any) -> None:
-        """Set the output row at a place."""
-        chunk, offset = self.at(place)
-        chunk.shown[offset] = shown
+    def by_chunk(self, places: Sequence[int]) -> Iterator[tuple[Chunk, Sequence[int]]]:
+        """Yield the chunks of the rows at places, which ascend, and the offsets in each."""
+        starts, done = self._all_starts(), 0
+        while done < len(places):
+            number = bisect_right(starts, places[done]) - 1
+            first, stop = starts[number], bisect_left(places, starts[number + 1], done)
+            yield self._chunks[number], [place - first for place in places[done:stop]]
+            done = stop
 
     def rows(self, start: int, stop: int) -> list[Row]:
         """Return the rows from a place up to another."""
@@ -143,14 +149,14 @@ class Entries:
             yield from islice(chunk.rows, first, last)
 
     def all_shown(self, start: int, stop: int) -> Iterator[Any]:
-        """Return the output rows from a place up to another."""
+        """Return the answers from a place up to another."""
         if len(self._chunks) == 1:
             return islice(self._chunks[0].shown, start, stop)
         pieces = self.pieces(start, stop)
         return chain.from_iterable(islice(c.shown, first, last) for c, first, last in pieces)
 
     def all_shown_back(self, start: int, stop: int) -> Iterator[Any]:
-        """Yield the output rows from `stop` back to `start`."""
+        """Yield the answers from `stop` back to `start`."""
         for chunk, first, last in reversed(list(self.pieces(start, stop))):
             yield from reversed(chunk.shown[first:last])
 
@@ -185,7 +191,7 @@ class Entries:
             return self.size
         return self._count_before(chunk) + bisect_right(self._chunks[chunk].keys, key)
 
-    def insert(self, place: int, key: SortKey, row: Row, shown: Any = None) -> None:
+    def insert(self, place: int, key: SortKey, row: Row, shown: Any = HIDDEN) -> None:
         """Insert a row at a place; an interrupt can occur only before or after."""
         if not self._chunks:
             self._hold([Chunk([key], [row], [shown])])
@@ -221,8 +227,8 @@ class Entries:
             self._merge(number - 1)
 
     def with_more(self, more: Sequence[tuple[SortKey, Row]]) -> Entries:
-        """Return a copy with more rows, which have no output rows; the entries stay."""
-        triples = [(key, row, None) for key, row in more]
+        """Return a copy with more rows, which are hidden; the entries stay."""
+        triples = [(key, row, HIDDEN) for key, row in more]
         for chunk in self._chunks:
             triples += zip(chunk.keys, chunk.rows, chunk.shown, strict=True)
         triples.sort(key=itemgetter(0))

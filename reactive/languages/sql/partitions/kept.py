@@ -1,4 +1,4 @@
-"""A window partition with state: its rows in order, their output rows, and the effect of a change.
+"""A window partition with state: its rows in order, their answers, and the effect of a change.
 
     a row is deleted     the rows that see it              ---+
     a row is inserted    the rows that see it, and itself  ---+--> spans of rows, per function
@@ -6,10 +6,11 @@
                                                answer; rows with changed answers are emitted
 
 Spans move with every row that is inserted or deleted before them.
-Many changes at a time evaluate all rows again. With a limit, rows beyond it are ordered, too, but
+Many changes at a time evaluate all rows again. An output row is made when it is emitted, of the row
+and its answers: it is not stored. With a limit, rows beyond it are ordered, too, but
 no function is evaluated for them.
 
-State:  every row with its sort key, in order; every output row.
+State:  every row with its sort key and its answers, in order.
 Cost:   O(log rows) for a change, plus the cost of its functions, and O(1) for each changed output.
 Source: SQL:2003, window functions; spans by Leis et al., 2015 (`function.py`).
 """
@@ -24,7 +25,14 @@ from typing import Any, TypeAlias
 from optimizer.record import record
 from reactive.engine.collections.zset import Pair, canonical
 from reactive.engine.runtime.interrupts import reraise_asynchronous
-from reactive.languages.sql.partitions.frames import Entries, Order, Row, Span
+from reactive.languages.sql.partitions.frames import (
+    HIDDEN,
+    Chunk,
+    Entries,
+    Order,
+    Row,
+    Span,
+)
 from reactive.languages.sql.partitions.function import Function, Told
 from reactive.languages.sql.runtime.rows import SortKey
 
@@ -32,8 +40,8 @@ CAME, GONE, SHOWN, COPIED = "came", "gone", "shown", "copied"
 Spans: TypeAlias = "list[list[Span]]"
 MANY = 4_096
 """The number of changes, less in small partitions, from which all rows are evaluated again."""
-Answers = dict[int, dict[int, Any]]
-"""New answers, by place and by the number of the function from the end."""
+Answers = Sequence[dict[int, Any]]
+"""The new answers of each function, by place."""
 
 
 @record
@@ -50,6 +58,10 @@ class WindowFacts:
 
     def order_of(self, entries: Entries) -> Order:
         return Order(entries, is_descending=self.is_descending)
+
+    def output_row(self, row: Row, shown: Any) -> Row:
+        """Return a row's bindings with its answers, of which one alone is in no tuple."""
+        return (*row[0], shown) if len(self.functions) == 1 else (*row[0], *shown)
 
 
 class WindowPartition:
@@ -97,7 +109,9 @@ class WindowPartition:
 
     def contents(self) -> Iterator[Pair]:
         """Return all rows that are shown."""
-        return ((row, 1) for row in self._order.entries.all_shown(0, self._sight))
+        made, entries = self._made, self._order.entries
+        shown = zip(entries.from_(0), entries.all_shown(0, self._sight), strict=False)
+        return ((made.output_row(row, answers), 1) for row, answers in shown)
 
     def footprint(self) -> tuple[int, int]:
         """Return the number of rows held, and about how many bytes they take."""
@@ -125,8 +139,8 @@ class WindowPartition:
                         entries.insert(*of)
                 case "copied", order:
                     self._order = order
-                case _, place, shown:
-                    entries.show(place, shown)
+                case _, chunk, shown:
+                    chunk.shown = shown
         self._log = []
         self._order, self._sight, self._owed, self._broken = self._was
 
@@ -182,9 +196,9 @@ class WindowPartition:
             self._note(place, seen)
             for spans in seen:
                 spans[:] = [(s - (s > place), e - (e > place)) for s, e in spans]
-        shown = entries.output_row(place)
-        if shown is not None:
-            out.append((shown, -1))
+        shown = entries.answers(place)
+        if shown is not HIDDEN:
+            out.append((self._made.output_row(entries.row(place), shown), -1))
             self._sight -= 1
         self._log.append((GONE, entries.size, place, key, row, shown))
         entries.delete(place)
@@ -242,15 +256,9 @@ class WindowPartition:
         if cut < sight or seen is None:
             self._hide(cut, size if seen is None else sight, out)
         self._sight = cut
-        said: Answers = {}
-        for number, function in enumerate(made.functions, -len(made.functions)):
-
-            def earlier_answer(place: int, number: int = number) -> Any:
-                if place in said and number in said[place]:
-                    return said[place][number]
-                shown = order.entries.output_row(place)
-                return None if shown is None else shown[number]
-
+        said: Answers = [{} for _ in made.functions]
+        for number, function in enumerate(made.functions):
+            earlier_answer = self._earlier_answers(number, said[number])
             if seen is None:
                 self._ask(number, 0, cut, earlier_answer, said, settles=False)
                 continue
@@ -265,14 +273,33 @@ class WindowPartition:
             (_ask_back if function.is_backward else _ask_on)(spans, ask)
         return said
 
+    def _earlier_answers(self, number: int, known: dict[int, Any]) -> Told:
+        """Return the function of the latest answer at a place; None for a hidden row."""
+        entries, is_single = self._order.entries, len(self._made.functions) == 1
+
+        def earlier_answer(place: int) -> Any:
+            if place in known:
+                return known[place]
+            shown = entries.answers(place)
+            return None if shown is HIDDEN else shown if is_single else shown[number]
+
+        return earlier_answer
+
     def _hide(self, start: int, stop: int, out: list[Pair]) -> None:
-        """Remove the output rows of a span, and append them to `out` as deleted."""
-        shown = list(self._order.entries.all_shown(start, stop))
-        for place, row in enumerate(shown, start):
-            if row is not None:
-                out.append((row, -1))
-                self._log.append((SHOWN, place, row))
-                self._order.entries.show(place, None)
+        """Hide the rows of a span, and append the output rows to `out` as deleted."""
+        for chunk, first, last in self._order.entries.pieces(start, stop):
+            answers = self._renew(chunk)
+            for offset in range(first, last):
+                if answers[offset] is not HIDDEN:
+                    row = self._made.output_row(chunk.rows[offset], answers[offset])
+                    out.append((row, -1))
+                    answers[offset] = HIDDEN
+
+    def _renew(self, chunk: Chunk) -> list[Any]:
+        """Return a copy of the answers of a chunk, which replaces them; they are in the log."""
+        self._log.append((SHOWN, chunk, chunk.shown))
+        answers = chunk.shown = chunk.shown.copy()
+        return answers
 
     def _ask(
         self,
@@ -286,38 +313,43 @@ class WindowPartition:
         alone: Container[int] = (),
     ) -> tuple[int, bool]:
         """Put new answers into `said`; return the last row evaluated, and if it settled."""
-        function, order = self._made.functions[number], self._order
+        function, order, new = self._made.functions[number], self._order, said[number]
         places: Sequence[int] = range(start, stop)
-        shown = order.entries.all_shown(start, stop)
+        shown: Iterable[Any] = order.entries.all_shown(start, stop)
         if function.is_backward:
             places, shown = places[::-1], order.entries.all_shown_back(start, stop)
+        if len(self._made.functions) > 1:
+            shown = (each if each is HIDDEN else each[number] for each in shown)
         answers = function.answers(order, start, stop, told)
         for place, old, answer in zip(places, shown, answers, strict=True):
             if answer != answer:
                 answer = canonical(answer)
-            if old is None or (old[number] is not answer and old[number] != answer):
-                said.setdefault(place, {})[number] = answer
+            if old is HIDDEN or (old is not answer and old != answer):
+                new[place] = answer
             elif settles and function.is_settled(answer) and place not in alone:
                 return place, True
         return start if function.is_backward else stop - 1, False
 
     def _show(self, said: Answers, out: list[Pair]) -> None:
-        """Set new output rows by their answers; append the old (-1) and the new (+1) to `out`."""
-        entries, log, count = self._order.entries, self._log, len(self._made.functions)
-        for place, answers in said.items():
-            chunk, offset = entries.at(place)
-            old = chunk.shown[offset]
-            if len(answers) == count == 1:
-                row = (*chunk.rows[offset][0], *answers.values())
-            else:
-                known = [None] * count if old is None else old[-count:]
-                results = [answers.get(n, known[n]) for n in range(-count, 0)]
-                row = (*chunk.rows[offset][0], *results)
-            if old is not None:
-                out.append((old, -1))
-            out.append((row, 1))
-            log.append((SHOWN, place, old))
-            chunk.shown[offset] = row
+        """Store new answers; append each old output row (-1) and new one (+1) to `out`."""
+        made, is_single = self._made, len(said) == 1
+        places = sorted(said[0] if is_single else set[int]().union(*said))
+        left = iter(places)
+        for chunk, offsets in self._order.entries.by_chunk(places):
+            answers, rows = self._renew(chunk), chunk.rows
+            for offset, place in zip(offsets, left, strict=False):
+                old, row = answers[offset], rows[offset]
+                new = said[0][place] if is_single else _with_answers(old, said, place)
+                if old is not HIDDEN:
+                    out.append((made.output_row(row, old), -1))
+                out.append((made.output_row(row, new), 1))
+                answers[offset] = new
+
+
+def _with_answers(old: Any, said: Answers, place: int) -> tuple[Any, ...]:
+    """Return the answers of a row, some of them new; of a hidden row all are new."""
+    known = (None,) * len(said) if old is HIDDEN else old
+    return tuple(new.get(place, answer) for new, answer in zip(said, known, strict=True))
 
 
 def _ask_on(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) -> None:
