@@ -13,12 +13,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
-from operator import xor
+from operator import itemgetter, xor
 from typing import Any
 
 from optimizer.record import record
 from reactive.languages.sql.runtime.intervals import part_of_interval, sum_of_intervals
-from reactive.languages.sql.runtime.rows import item_key, sort_key_function
+from reactive.languages.sql.runtime.rows import item_key, rank_of, sort_key_function
 
 
 def exact(value: Any) -> Any:
@@ -369,8 +369,22 @@ def sorted_rows(
     >>> sorted_rows([(None, "a"), (1, "b"), (2, "c")], [(True, False)])
     [(2, 'c'), (1, 'b'), (None, 'a')]
     """
-    width, key = len(directions), sort_key_function(tuple(directions))
-    return sorted(rows, key=lambda row: key(row[:width], row[width:]))
+    found, width = list(rows), len(directions)
+    keys, rest = itemgetter(slice(width)), itemgetter(slice(width, None))
+    if not _have_one_order(map(keys, found)):
+        key = sort_key_function(tuple(directions))
+        return sorted(found, key=lambda row: key(keys(row), rest(row)))
+    if len({*map(keys, found)}) < len(found):
+        is_plain = _have_one_order(map(rest, found))
+        found.sort(key=rest if is_plain else lambda row: rank_of(rest(row)))
+    for place, (descending, _) in reversed([*enumerate(directions)]):
+        found.sort(key=itemgetter(place), reverse=descending)  # stable: earlier keys go last
+    return found
+
+
+def _have_one_order(rows: Iterable[tuple[Any, ...]]) -> bool:
+    """Return True if each column of rows has numbers only or texts only, their own sort keys."""
+    return all({*map(type, column)} in ({int}, {str}) for column in zip(*rows, strict=True))
 
 
 def sort_last_items(
