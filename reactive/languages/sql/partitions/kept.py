@@ -25,14 +25,7 @@ from typing import Any, TypeAlias
 from optimizer.record import record
 from reactive.engine.collections.zset import Pair, canonical
 from reactive.engine.runtime.interrupts import reraise_asynchronous
-from reactive.languages.sql.partitions.frames import (
-    HIDDEN,
-    Chunk,
-    Entries,
-    Order,
-    Row,
-    Span,
-)
+from reactive.languages.sql.partitions.frames import HIDDEN, Chunk, Entries, Order, Row, Span
 from reactive.languages.sql.partitions.function import Function, Told
 from reactive.languages.sql.runtime.rows import SortKey
 
