@@ -97,7 +97,19 @@ class Pending(list["Change"]):
         return self._lost_of(table).intern_rows(rows)
 
     def intern_row(self, table: Base, row: Row) -> Row:
-        """Return the row, or the equal object that was removed."""
+        """Return the row, or the equal object that was removed.
+
+        After one statement of one row, the two rows are compared, without a dictionary of them.
+        """
+        if self._lost is None and len(self) == 1:
+            changed, delta = self[0]
+            if changed is not table:
+                return row
+            if len(delta) == 1 and type(delta) is not UniformDelta:
+                kept, weight = delta[0]
+                if weight < 0 and (kept is row or _are_equal(kept, row)):
+                    return kept
+                return row
         return self._lost_of(table).intern_row(row)
 
     def _lost_of(self, table: Base) -> _RemovedRows:

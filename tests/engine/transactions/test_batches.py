@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from reactive import Database, Sum, Table, TableError
 from reactive.engine.storage.store import MANY
+from reactive.engine.transactions.pending import Pending
 from tests.budget import examples
 from tests.counted_calls import calls_of
 
@@ -173,3 +174,38 @@ def test_a_batch_of_one_row_is_as_one_row(verb: str, key: str | None) -> None:
     assert batch <= single + 8
     single, batch = calls_of(lambda: one.remove(row)), calls_of(lambda: many.remove_all([row]))
     assert batch <= single + 8
+
+
+def test_a_row_removed_and_another_added_in_a_transaction_need_no_dictionary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    db = Database()
+    table: Table[Any, Any] = db.table(Sold, name="sold")
+    table.add_all([sold(number) for number in range(500)])
+    made: list[Any] = []
+    monkeypatch.setattr(Pending, "_lost_of", lambda pending, of: made.append(of))
+    for number in range(20):
+        with db.transaction():
+            table.remove(sold(number))
+            table.add(sold(number, 1))
+    assert not made and len(table) == 500
+
+
+def test_an_equal_row_that_returns_is_the_removed_object() -> None:
+    db = Database()
+    table: Table[Any, Any] = db.table(Sold, name="sold")
+    rows = [sold(number) for number in range(100)]
+    table.add_all(rows)
+    deltas: list[Any] = []
+    with table.materialize() as view, view.subscribe(deltas.append):
+        with db.transaction():
+            table.remove(sold(7))
+            table.add(sold(7))
+        assert not deltas and next(row for row in table if row.id == 7) is rows[7]
+        with db.transaction():
+            table.remove(sold(7))
+            table.add(sold(7))
+            table.remove(sold(7))
+            table.add(sold(7, 1.0))
+        view.verify()
+    assert [sorted(delta.items()) for delta in deltas] == [[(sold(7), -1), (sold(7, 1.0), 1)]]
