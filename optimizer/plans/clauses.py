@@ -41,8 +41,8 @@ Cost:   at most the rows of all sides are sent, and rows that a condition or a j
                                                    M
 
 Sound:  where equal rows count once, as in a recursion: a row is in the pairs if it has a partner.
-Needs:  nothing raises, keys decide the match, and M is no part of the recursion, whose keys would
-        arrive a round later. Otherwise the rows themselves are joined, with many pairs per row.
+Needs:  nothing of M raises, keys decide the match, and M is no part of the recursion, whose keys
+        would arrive a round later. Otherwise the rows themselves are joined, with many pairs each.
 Pays:   a row of S has at most one partner.
 
 `is_always_matched` proves that each left row of an outer join has a partner: its own group.
@@ -442,15 +442,17 @@ def with_keys(node: plan.SemiJoin) -> plan.Join:
     """Join the left rows of a semi_join with the keys of their partners.
 
     A left row comes once per partner. The join is with the partners themselves if the match has
-    hash keys already, if the right side reads outer rows, or if a part of the condition may
-    raise, has no hash, or reads both sides other than by an equation.
+    hash keys already, if the right side reads outer rows, or if a part of the condition has no
+    hash, reads both sides other than by an equation, or may raise. A part of the left may raise if
+    the right has no tests: the left row then meets all keys, and raises if there are any partners.
     """
     pairs = plan.Join(node.left, node.right, node.match)
     found, match = side_conditions_of(pairs), node.match
     if match.left_key is not None or (found is None and match.on is not None) or free(node.right):
         return pairs
     left, right = ((), ()) if found is None else (found.left, found.right)
-    if (found and found.residual) or may_raise(left, shapes(node.left)):
+    is_tested = not all(step.is_key for step in right)
+    if (found and found.residual) or (is_tested and may_raise(left, shapes(node.left))):
         return pairs
     keys = _select_keys(node.right, right)
     return (
