@@ -440,6 +440,10 @@ class ByReference:
             found = self.round(found)
         return found
 
+    def settle(self, rows: list[list[Any]], done: int, most: int) -> tuple[list[list[Any]], int]:
+        """Return the rows as they are: there are no rounds but single ones."""
+        return rows, 0
+
     def forget(self) -> None:
         self._given = {}
 
@@ -526,7 +530,10 @@ def _make_recomputation(
     loop: Loop, node: plan.Iterate, places: tuple[int, ...], *, generate: bool
 ) -> LoopRecomputation:
     """Return the operator that recomputes a loop as a whole, by generated code if allowed."""
-    whole = compile_whole_round(node.bodies, len(places), len(node.names)) if generate else None
+    near = node.tolerances if node.times is None else ()
+    whole = (
+        compile_whole_round(node.bodies, len(places), len(node.names), near) if generate else None
+    )
     return LoopRecomputation(loop, places, whole, ByReference(node))
 
 

@@ -319,7 +319,7 @@ def _bound_side(side: multiway.BoundSide, count: int) -> bound_matching.BoundSid
 
 
 def match_predicates(
-    node: plan.AntiJoin,
+    node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin,
 ) -> tuple[predicate_matching.Fits, predicate_matching.Fits]:
     """Return the tests of two rows of equal key, and of two rows of any keys."""
     count = bindings(node.left)

@@ -57,6 +57,12 @@ class Rounds(Protocol):
     def run(self, rows: Sequence[list[Row]], times: int) -> list[list[Row]]:
         """Return the relations after `times` rounds."""
 
+    def settle(self, rows: list[list[Row]], done: int, most: int) -> tuple[list[list[Row]], int]:
+        """Return the relations after some rounds, `most` at most, and the number of rounds.
+
+        `done` is the number of single rounds before.
+        """
+
     def forget(self) -> None:
         """Release the values that were derived from the unchanged relations."""
 
@@ -116,10 +122,15 @@ class Loop:
         """
         if self.times is not None:
             return rounds.run(rows, self.times)
-        for _ in range(self.max_rounds):
+        others = 0
+        rest = self.max_rounds
+        while rest:
+            rows, done = rounds.settle(rows, others, rest - 1)
             before, (rows, moved) = rows, self._passed_on(rows, rounds.round(rows))
             if not moved:
                 return before
+            others += 1
+            rest -= done + 1
         raise self._endless(before, rows)
 
     def keep_near_rows(

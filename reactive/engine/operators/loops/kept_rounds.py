@@ -11,36 +11,23 @@ interchangeable (`1` and `1.0`).
 
 State:  the arranged layout, for one evaluation.
 Cost:   one visit of each pair for the arrangement; in each round, one of each pair and group.
-
-Totals: results of aggregates for groups whose values are lists, without a state.
-
-Sums of floats use `math.fsum`, sums of integers `sum`, with the same results as running sums. One
-pass over all values finds their classes. Other values are added by the accumulator of the
-aggregate.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from math import fsum
 from operator import itemgetter, ne
 from typing import Any
 
-from optimizer import plan
 from optimizer.expr import Constant, Expr, Local, Operation
 from reactive.engine.codegen.loop_expressions import Column
 from reactive.engine.collections.index import NO_MATCH, match_key
 from reactive.engine.collections.zset import canonical
-from reactive.engine.operators.accumulators import (
-    AvgAccumulator,
-    CountAccumulator,
-    MaxAccumulator,
-    MinAccumulator,
-    SumAccumulator,
-)
+from reactive.engine.operators.accumulators import CountAccumulator
+from reactive.engine.operators.loops.group_totals import rows_from_columns, totals
 from reactive.engine.operators.loops.layout import GroupLayout, Layout, PairColumn, Pairs
 
 Row = Any
@@ -63,11 +50,55 @@ class ArrangedPairs:
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """The groups of an aggregate, by number, and the positions of the rows computed from them.
+
+    Parameters
+    ----------
+    names: the keys of the groups.
+    rows: in a left join with the groups, the constant row of each.
+    alone: the constant rows without a group, which come after the groups.
+    order: the number of the group, or of the row alone, at each position; None if that is the
+        position.
+    """
+
+    names: Column
+    rows: Column | None = None
+    alone: Sequence[Row] = ()
+    order: list[int] | None = None
+
+    @property
+    def constant(self) -> list[Column]:
+        """The key and the constant row of each group, if it has one."""
+        return [self.names] if self.rows is None else [self.names, self.rows]
+
+    @property
+    def size(self) -> int:
+        """The number of positions."""
+        return len(self.names) + len(self.alone)
+
+    def by_position(self, values: Column, alone: Column) -> Column:
+        """Return the values of groups and of rows alone by position."""
+        if self.order is None:
+            return values
+        return _reorder_column([*values, *alone], self.order)
+
+    def by_group(self, values: Column) -> Column:
+        """Return the values of groups by number, of values by position."""
+        if self.order is None:
+            return values
+        found: Column = [None] * len(values)
+        for number, value in zip(self.order, values, strict=True):
+            found[number] = value
+        return found[: len(self.names)]
+
+
+@dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The constant parts of an aggregate; `names` are the keys of its groups by position."""
+    """The constant parts of an aggregate."""
 
     groups: GroupLayout
-    names: Column
+    places: Places
     parts: list[ArrangedPairs]
     given: list[list[list[Any]]]
     """For each aggregate of values, the constant values of each group, if there are any."""
@@ -80,10 +111,17 @@ class KeptRounds:
     """Rounds of one evaluation."""
 
     def __init__(
-        self, layout: Layout, fields: list[list[Column]], arranged: dict[int, Arrangement]
+        self,
+        layout: Layout,
+        fields: list[list[Column]],
+        alone: list[list[Column]],
+        arranged: dict[int, Arrangement],
     ) -> None:
         self._layout = layout
-        self._fields = fields
+        self.fields = fields
+        """The columns of all forms; the first forms are those of the relations."""
+        self._alone = alone
+        """The fields of rows without a group, by form."""
         self._arranged = arranged
         self._forms: dict[int, list[int]] = {relation: [] for relation in arranged}
         for form, relation in enumerate(layout.relations):
@@ -93,30 +131,43 @@ class KeptRounds:
         """Return the rows of all aggregates after `times` rounds, by their slots."""
         made: dict[int, list[Column]] = {}
         for _ in range(times):
-            later: list[tuple[int, list[Column]]] = []
-            for relation, arrangement in self._arranged.items():
-                made[relation] = _totals(arrangement, self._fields)
-                for form in self._forms[relation]:
-                    columns = self._compute_fields(form, made[relation])
-                    if self._layout.is_now[form]:
-                        self._fields[form] = columns
-                    else:
-                        later.append((form, columns))
-            for form, columns in later:
-                self._fields[form] = columns
+            made, later = self.compute()
+            for form, columns in later.items():
+                self.fields[form] = columns
         return {a.groups.slot: rows_from_columns(made[r]) for r, a in self._arranged.items()}
+
+    def compute(self) -> tuple[dict[int, list[Column]], dict[int, list[Column]]]:
+        """Compute a round; return totals by relation, and the relations' fields for the next one.
+
+        Fields that are read in the round itself are set.
+        """
+        made: dict[int, list[Column]] = {}
+        later: dict[int, list[Column]] = {}
+        for relation, arrangement in self._arranged.items():
+            made[relation] = _totals(arrangement, self.fields)
+            for form in self._forms[relation]:
+                columns = self._compute_fields(form, arrangement.places, made[relation])
+                if self._layout.is_now[form]:
+                    self.fields[form] = columns
+                else:
+                    later[form] = columns
+        return made, later
+
+    def places(self, relation: int) -> Places:
+        """Return the places of the groups of a relation."""
+        return self._arranged[relation].places
 
     def count_touched(self) -> int:
         """Return the number of pairs and groups that a round touches."""
-        return sum(len(a.names) + sum(a.counts) for a in self._arranged.values())
+        return sum(len(a.places.names) + sum(a.counts) for a in self._arranged.values())
 
-    def _compute_fields(self, form: int, columns: list[Column]) -> list[Column]:
+    def _compute_fields(self, form: int, places: Places, columns: list[Column]) -> list[Column]:
         """Compute the fields of a form from the keys and totals of groups."""
-        found = list(self._fields[form])
+        found, alone = list(self.fields[form]), self._alone[form]
         for place, make in self._layout.of_totals[form].items():
-            values = make(*columns)
+            values = make(*columns, *places.constant[1:])
             if place >= 0:
-                found[place] = _canonical(values)
+                found[place] = places.by_position(_canonical(values), alone[place])
         return found
 
 
@@ -131,7 +182,7 @@ def arrange_rounds(
         if found is None:
             return None
         arranged[relation] = found
-    return KeptRounds(layout, arranging.fields, arranged)
+    return KeptRounds(layout, arranging.fields, arranging.alone, arranged)
 
 
 class _Arranging:
@@ -146,6 +197,8 @@ class _Arranging:
             for readers, some in zip(layout.readers, rows, strict=False)
         ]
         self.fields += [[[]] * len(readers) for readers in layout.readers[len(rows) :]]
+        self.alone: list[list[Column]] = [[[]] * len(readers) for readers in layout.readers]
+        """The fields of constant rows without a group, by form."""
         self._sizes = list(map(len, rows))
 
     def arrange(self, relation: int, groups: GroupLayout) -> Arrangement | None:
@@ -160,20 +213,17 @@ class _Arranging:
         given: dict[Any, list[Any]] = defaultdict(list)
         for loop in groups.given:
             loop(self._slots, given)
-        position = self._positions(relation, [*(keys for *_, keys in met), list(given)])
-        if position is None:
+        places = self._places(relation, [*(keys for *_, keys in met), list(given)])
+        if places is None:
             return None
-        names: Column = [None] * len(position)
-        for name, place in position.items():
-            names[place] = name
-        size = len(names)
-        self._sizes[relation] = size
-        self._stay(relation, names)
+        self._sizes[relation] = places.size
+        self._stay(relation, places)
+        number = {name: place for place, name in enumerate(places.names)}
         parts = [
-            self._sort_pairs(pairs, outer, at, list(map(position.__getitem__, keys)), size)
+            self._sort_pairs(pairs, outer, at, list(map(number.__getitem__, keys)), len(number))
             for pairs, (outer, at, keys) in zip(groups.pairs, met, strict=True)
         ]
-        own = list(map(given.__getitem__, names))
+        own = list(map(given.__getitem__, places.names))
         of_values = (
             _values_by_aggregate(own, len(groups.valued_accumulators)) if groups.given else []
         )
@@ -181,7 +231,7 @@ class _Arranging:
         counts = list(map(len, own))
         for part in parts:
             counts = [n + end - begin for n, (begin, end) in zip(counts, part.ends, strict=True)]
-        return Arrangement(groups, names, parts, of_values, kinds, counts)
+        return Arrangement(groups, places, parts, of_values, kinds, counts)
 
     def _met(self, pairs: Pairs) -> tuple[list[Row], list[int]] | None:
         """Return the constant row and the position of the round's row, of all pairs.
@@ -218,14 +268,23 @@ class _Arranging:
         rows = [at] if pairs.outer is None else [at, outer]
         return value.make(*rows[: value.width], *(fields[place] for place in value.found))
 
-    def _stay(self, relation: int, names: Column) -> None:
+    def _stay(self, relation: int, places: Places) -> None:
         """Compute the constant fields of a relation that this round computes."""
         for form, of_keys in enumerate(self._layout.of_keys):
             if self._layout.is_now[form] and self._layout.relations[form] == relation:
+                self._read_alone(form, places.alone)
                 for place, make in of_keys.items():
-                    self.fields[form][place] = _canonical(make(names))
+                    own = _canonical(make(*places.constant))
+                    self.fields[form][place] = places.by_position(own, self.alone[form][place])
 
-    def _positions(self, relation: int, columns: list[Column]) -> dict[Any, int] | None:
+    def _read_alone(self, form: int, rows: Sequence[Row]) -> None:
+        """Compute the fields of constant rows without a group."""
+        of_alone = self._layout.of_alone[form]
+        if of_alone is not None and rows:
+            made = of_alone(list(rows))
+            self.alone[form] = [_canonical(read(made)) for read in self._layout.readers[form]]
+
+    def _places(self, relation: int, columns: list[Column]) -> Places | None:
         """Return the positions of groups: each equals the position of the row computed from it.
 
         Return None if groups and rows do not correspond one to one, or if keys or fields
@@ -235,20 +294,36 @@ class _Arranging:
         if not are_alike(keys):
             return None
         names = list(dict.fromkeys(keys))
+        padding = self._layout.paddings[relation]
+        if padding is None:
+            return self._placed(relation, Places(names))
+        found = padding.split(self._slots[padding.slot], names)
+        return None if found is None else self._placed(relation, Places(names, *found))
+
+    def _placed(self, relation: int, given: Places) -> Places | None:
+        """Return the places in the order of the rows; None if they do not correspond."""
         of_keys, fields = self._layout.of_keys[relation], self.fields[relation]
+        self._read_alone(relation, given.alone)
         if not of_keys:  # no loop reads the rows of the previous round
-            return dict(zip(names, range(len(names)), strict=True))
+            order = list(range(given.size)) if given.alone else None
+            return replace(given, order=order)
         size = self._sizes[relation]
         places = dict(
             zip(_zip_columns([fields[place] for place in of_keys]), range(size), strict=True)
         )
-        own = {place: _canonical(make(names)) for place, make in of_keys.items()}
+        own = {
+            place: [*_canonical(make(*given.constant)), *self.alone[relation][place]]
+            for place, make in of_keys.items()
+        }
         found = [places.get(key) for key in _zip_columns(list(own.values()))]
-        if len(places) != size or None in found or not len({*found}) == len(names) == size:
+        if len(places) != size or None in found or not len({*found}) == given.size == size:
             return None
         if not all(are_alike([*fields[place], *values]) for place, values in own.items()):
             return None
-        return dict(zip(names, found, strict=True))
+        order = sorted(range(size), key=found.__getitem__)  # type: ignore[arg-type]
+        if given.alone:
+            return replace(given, order=order)
+        return Places(*[_reorder_column(each, order) for each in given.constant])
 
     def _sort_pairs(
         self, pairs: Pairs, outer: list[Row], at: list[int], of: list[int], size: int
@@ -306,7 +381,7 @@ def _totals(arrangement: Arrangement, forms: list[list[Column]]) -> list[Column]
     for part, columns in zip(arrangement.parts, fields, strict=True):
         for value in part.pairs.checked:
             _compute_pair_values(part, value, columns)
-    found = [arrangement.names]
+    found = [arrangement.places.names]
     for aggregate in arrangement.groups.node.aggregates:
         if isinstance(aggregate.accumulator, CountAccumulator):
             found.append(arrangement.counts)
@@ -382,105 +457,3 @@ def _reorder_column(values: Column, order: list[int]) -> Column:
     if len(order) < 2:
         return [values[place] for place in order]
     return list(itemgetter(*order)(values))
-
-
-Values = list[Any]
-Show = Callable[[list[Values]], list[Any]]
-"""Returns the result of each group."""
-PLAIN = frozenset({int, str, tuple})
-"""Classes whose values `min` and `max` compare correctly."""
-
-
-def totals_of(node: plan.Aggregate) -> Callable[[dict[Any, Values]], list[Any]]:
-    """Return the function that computes the rows of an aggregate from the values of its groups.
-
-    A group has one entry per row: the value, or the tuple of values, of the aggregates except
-    counts.
-    """
-    accumulators = [a.accumulator for a in node.aggregates]
-    valued = [a for a in accumulators if not isinstance(a, CountAccumulator)]
-    is_one = len(valued) == 1
-
-    def rows(groups: dict[Any, Values]) -> list[Any]:
-        shown = iter(range(len(valued)))
-        columns: list[Sequence[Any]] = [] if node.key is None else [list(groups)]
-        for accumulator in accumulators:
-            if isinstance(accumulator, CountAccumulator):
-                columns.append(list(map(len, groups.values())))
-                continue
-            place = next(shown)
-            every: Iterable[Values] = groups.values()
-            if not is_one:
-                every = [list(map(itemgetter(place), values)) for values in every]
-            columns.append(totals(accumulator, list(every)))
-        return rows_from_columns(columns)
-
-    return rows
-
-
-def rows_from_columns(columns: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return the rows of an aggregate, from its key and its results."""
-    return list(columns[0]) if len(columns) == 1 else list(zip(*columns, strict=True))
-
-
-def totals(accumulator: Any, groups: list[Values], kinds: set[type] | None = None) -> list[Any]:
-    """Return the result of an aggregate for each group; `kinds` are the value classes, if known."""
-    if kinds is None:
-        kinds = set(map(type, chain.from_iterable(groups)))
-    if accumulator.skip_none and type(None) in kinds:
-        groups = [[value for value in values if value is not None] for values in groups]
-        kinds = kinds - {type(None)}
-    quick, careful = _quick(accumulator, kinds), _careful(accumulator)
-    if quick is None:
-        return careful(groups)
-    try:
-        return quick(groups)
-    except (OverflowError, ValueError):  # infinities, or a sum that overflows midway
-        return careful(groups)
-
-
-def _quick(accumulator: Any, kinds: set[type]) -> Show | None:
-    """Return a fast function for values of the classes `kinds`; None if there is none."""
-    match accumulator:
-        case SumAccumulator() if kinds == {int}:
-            return lambda groups: list(map(sum, groups))
-        case SumAccumulator() if kinds == {float}:
-            return _float_sums
-        case AvgAccumulator() if kinds == {float}:
-            return lambda groups: list(map(_float_mean, groups))
-        case AvgAccumulator() if kinds == {int}:
-            return lambda groups: list(map(_integer_mean, groups))
-        case MinAccumulator() if kinds and kinds <= PLAIN:
-            return lambda groups: [min(values, default=None) for values in groups]
-        case MaxAccumulator() if kinds and kinds <= PLAIN:
-            return lambda groups: [max(values, default=None) for values in groups]
-        case _:
-            return None
-
-
-def _float_sums(groups: list[Values]) -> list[Any]:
-    """Return the sum of floats of each group; an empty group has 0."""
-    found = list(map(fsum, groups))
-    if all(groups) and not any(map(ne, found, found)):
-        return found
-    return [canonical(total) if some else 0 for total, some in zip(found, groups, strict=True)]
-
-
-def _float_mean(values: Values) -> Any:
-    return canonical(fsum(values) / len(values)) if values else None
-
-
-def _integer_mean(values: Values) -> Any:
-    return sum(values) / len(values) if values else None
-
-
-def _careful(accumulator: Any) -> Show:
-    """Return the function that computes each result by the accumulator itself, value by value."""
-
-    def show(values: Values) -> Any:
-        state = accumulator.zero()
-        for value in values:
-            state = accumulator.add(state, value, 1)
-        return accumulator.result(state)
-
-    return lambda groups: list(map(show, groups))

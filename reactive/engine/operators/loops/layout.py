@@ -7,7 +7,8 @@ Only `r.node`, which is the group's key, decides which rows join, and the group 
 it is constant while the keys are. So a round is a few columns: `r.value` by group, `s.edges` by
 pair.
 
-A body fits if it is a chain of selects over an aggregate by key; the aggregate reads relations of
+A body fits if it is a chain of selects over an aggregate by key, or over a left join of constant
+rows with such an aggregate (`padded_groups.py`); the aggregate reads relations of
 the round, alone or joined with a constant relation. Join conditions and group keys may read only
 fields of the round that a select computes from a key; no row may be dropped because of totals.
 
@@ -47,14 +48,21 @@ from reactive.engine.codegen.emitter import RowPipeline
 from reactive.engine.codegen.loop_expressions import Column, column
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.fuse import make_key_lister
+from reactive.engine.operators.loops.padded_groups import (
+    KEY,
+    padding_of,
+    rows_of_none,
+    with_group,
+)
 from reactive.engine.operators.plain import Side, all_read, is_read, sides
 
-Joined = plan.Join | plan.Product
+Joined = plan.Join | plan.Product | plan.OuterJoin
 Keyed = Callable[[list[Any]], tuple[list[Any], list[Any]]]
 """Returns the keys of rows, and the rows that have one."""
 ROW = Local("row")
 """A row of a constant relation."""
-KEY = Local("key")
+SlotOf = Callable[[plan.Node], tuple[int, bool]]
+"""Returns the slot of a node's rows, and True if they change from round to round."""
 
 
 class NoLayout(Exception):
@@ -133,6 +141,19 @@ class GroupLayout:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class NearRows:
+    """The tolerance of a relation, over the fields of its rows."""
+
+    by: PairColumn
+    value: PairColumn
+    least: float
+
+    def compute(self, value: PairColumn, fields: Sequence[Column], size: int) -> Column:
+        """Return the values of an expression for all rows."""
+        return value.make(range(size), *[fields[place] for place in value.found])
+
+
 Told = tuple[int, int | None, Keyed | None, PairColumn | None]
 
 
@@ -142,18 +163,24 @@ class Fields:
     Rows are those of the previous round or, with `is_now`, those that this round has computed.
     """
 
-    def __init__(self, body: plan.Node, *, is_now: bool = False) -> None:
+    def __init__(self, body: plan.Node, slot_of: SlotOf, *, is_now: bool = False) -> None:
         chain: list[plan.Node] = []
         node = body
         while isinstance(node, plan.Select) and is_read(node):
             chain.insert(0, node)
             node = node.input
-        if not isinstance(node, plan.Aggregate) or node.key is None or bindings(body) != 1:
+        self.padding = padding_of(node, slot_of)
+        below = node if self.padding is None else self.padding.join.right
+        if not isinstance(below, plan.Aggregate) or below.key is None or bindings(body) != 1:
             raise NoLayout
-        self.aggregate = node
+        self.aggregate = below
         self.is_now = is_now
+        self.of_alone = None if self.padding is None else rows_of_none(self.padding.join, chain)
+        """The function from constant rows without a group to rows of the body."""
         self._pipeline = RowPipeline(chain, bindings(node), shapes(node))
         self._inlined, self._touched = _make_inliner(self._pipeline)
+        if self.padding is not None:
+            self._touched = [with_group(expr, bindings(below)) for expr in self._touched]
         self._read: dict[Expr, int] = {}
         self._made: list[Expr] = []
 
@@ -162,18 +189,26 @@ class Fields:
         place = self._read.get(field)
         if place is None:
             place = self._read[field] = len(self._made)
-            self._made.append(self._inlined(self._pipeline.rewrite(field)))
+            made = self._inlined(self._pipeline.rewrite(field))
+            if self.padding is not None:
+                made = with_group(made, bindings(self.aggregate))
+            self._made.append(made)
         return Local(f"found_{place}[pair]")
 
     @property
     def stay(self) -> list[int]:
-        """The fields that are computed from the key alone."""
-        return [place for place, made in enumerate(self._made) if reads(made) <= {0}]
+        """The fields that are computed from the key, and the constant row, alone."""
+        return [place for place, made in enumerate(self._made) if reads(made) <= self._constant]
 
     @property
     def move(self) -> list[int]:
         """The fields that read totals."""
-        return [place for place, made in enumerate(self._made) if not reads(made) <= {0}]
+        return [place for place, made in enumerate(self._made) if not reads(made) <= self._constant]
+
+    @property
+    def _constant(self) -> set[int]:
+        """The places of the key and, in a left join, of the constant row."""
+        return {0} if self.padding is None else {0, bindings(self.aggregate)}
 
     def moves(self, expr: Expr) -> bool:
         """Return True if an expression over pairs reads totals."""
@@ -185,24 +220,32 @@ class Fields:
         return [column(substitute(field, (ROW,)), ["row"]) for field in self._read]
 
     def of_keys(self) -> dict[int, Callable[..., Column]]:
-        """Return functions that compute the columns of constant fields from the keys of groups."""
-        return {
-            place: column(substitute(self._made[place], (KEY,)), ["key"]) for place in self.stay
-        }
+        """Return functions that compute the columns of constant fields.
+
+        They take the keys of groups and, in a left join, the constant rows.
+        """
+        names = ["key", *self._more]
+        given = (*(KEY,) * bindings(self.aggregate), *map(Local, self._more))
+        return {place: column(substitute(self._made[place], given), names) for place in self.stay}
 
     def of_totals(self) -> dict[int, Callable[..., Column]]:
         """Return functions that compute the other fields from keys and totals.
 
-        Negative numbers mark expressions that are evaluated only because they may raise.
+        In a left join, the constant rows are the last argument. Negative numbers mark expressions
+        that are evaluated only because they may raise.
         """
         count = bindings(self.aggregate)
-        names = ["key", *(f"total_{place}" for place in range(1, count))]
+        names = ["key", *(f"total_{place}" for place in range(1, count)), *self._more]
         locals_ = tuple(map(Local, names))
         asked = {part for made in self._made for part in surely(made)}
         touched = [expr for expr in self._touched if expr not in asked]
         wanted = [(place, self._made[place]) for place in self.move]
         wanted += [(-1 - place, expr) for place, expr in enumerate(touched)]
         return {place: column(substitute(expr, locals_), names) for place, expr in wanted}
+
+    @property
+    def _more(self) -> list[str]:
+        return [] if self.padding is None else [ROW.name]
 
 
 class Layout:
@@ -212,10 +255,11 @@ class Layout:
         self,
         bodies: Sequence[plan.Node],
         loops: Sequence[tuple[plan.Aggregate, int, Sequence[AggregateLoop]]],
-        slot_of: Callable[[plan.Node], tuple[int, bool]],
+        slot_of: SlotOf,
+        tolerances: Sequence[plan.Tolerance | None] = (),
     ) -> None:
         self._slot_of = slot_of
-        self._forms = [Fields(body) for body in bodies]
+        self._forms = [Fields(body, slot_of) for body in bodies]
         self._of_node: dict[int, int] = {}
         self._owners = {id(form.aggregate): place for place, form in enumerate(self._forms)}
         if len(self._owners) != len(bodies) or len(loops) != len(bodies):
@@ -224,16 +268,22 @@ class Layout:
         """Aggregates by the relation that they compute, in the order of a round."""
         self.reads: list[int] = []
         """The slots of constant relations that the layout reads."""
+        self.paddings = [form.padding for form in self._forms]
+        """The constant rows of each relation that is a left join with its groups, or None."""
+        self.reads += [each.slot for each in self.paddings if each is not None]
         for node, slot, streams in loops:
             if id(node) not in self._owners:
                 raise NoLayout
             self.groups[self._owners[id(node)]] = self._groups(node, slot, streams)
+        self.near = self._near_rows(tolerances or (None,) * len(bodies))
+        """The tolerances of the relations; None if some is not over constant keys."""
         self.relations = [self._owners[id(form.aggregate)] for form in self._forms]
         """The relation of each form; the first forms are those of the previous round."""
         self.is_now = [form.is_now for form in self._forms]
         self.readers = [form.readers() for form in self._forms]
         self.of_keys = [form.of_keys() for form in self._forms]
         self.of_totals = [form.of_totals() for form in self._forms]
+        self.of_alone = [form.of_alone for form in self._forms]
 
     def _groups(
         self, node: plan.Aggregate, slot: int, streams: Sequence[AggregateLoop]
@@ -249,14 +299,36 @@ class Layout:
                 self.reads += stream.reads
         return GroupLayout(node, slot, tuple(given), tuple(pairs))
 
+    def _near_rows(
+        self, tolerances: Sequence[plan.Tolerance | None]
+    ) -> list[NearRows | None] | None:
+        """Return the tolerances over fields; None if a key is not lifted, or moves."""
+        found: list[NearRows | None] = []
+        for tolerance, form in zip(tolerances, self._forms, strict=False):
+            if tolerance is None or not tolerance.least:  # then each change is passed on
+                found.append(None)
+                continue
+            by, value = tolerance.by, tolerance.value
+            if not isinstance(by, Lifted) or not isinstance(value, Lifted):
+                return None
+            reader = Reader(form, 0, {})
+            key = reader.read(by.body)
+            if form.moves(key):
+                return None
+            found.append(
+                NearRows(_pair_column(key), _pair_column(reader.read(value.body)), tolerance.least)
+            )
+        return found
+
     def _form(self, node: plan.Node) -> int:
         """Return the number of the `Fields` of a node's rows, of the previous or of this round."""
         if isinstance(node, plan.Recursive):
             return node.index
         place = self._of_node.get(id(node))
         if place is None:
-            form = Fields(node, is_now=True)
-            if id(form.aggregate) not in self._owners:
+            form = Fields(node, self._slot_of, is_now=True)
+            owner = self._owners.get(id(form.aggregate))
+            if owner is None or not _is_same_join(form, self._forms[owner]):
                 raise NoLayout
             place = self._of_node[id(node)] = len(self._forms)
             self._forms.append(form)
@@ -272,6 +344,8 @@ class Layout:
             reader = Reader(self._forms[form], 0, {})
             pipeline = RowPipeline(chain, 1, shapes(base))
             return self._read_pairs(node, pipeline, reader, (form, None, None, None))
+        if isinstance(join, plan.OuterJoin):
+            raise NoLayout
         (left, of_left), (right, of_right) = self._slot_of(join.left), self._slot_of(join.right)
         count = bindings(join.left)
         if (of_left and of_right) or residual(join) is not None or (of_left and count != 1):
@@ -328,6 +402,13 @@ class Layout:
         checked = [_pair_column(reader.hoist_constants(t, kept)) for t in touched if t not in sure]
         stays = tuple(_pair_column(expr) for expr in kept)
         return Pairs(*told, _pair_column(key), stays, tuple(checked), tuple(made))
+
+
+def _is_same_join(form: Fields, other: Fields) -> bool:
+    """Return True if two forms read the groups alone, or the same left join with them."""
+    if form.padding is None or other.padding is None:
+        return form.padding is other.padding
+    return form.padding.join is other.padding.join
 
 
 class Reader:

@@ -156,16 +156,11 @@ def outer_loops(
     """Build the loops of an outer join: those of a join, and loops over the rows of a kept side
     that lose their last partner or get a first one (`alone_left`, `alone_right`)."""
     nest = _nest_of_pairs(bindings, shapes, rest, chain, sink_of)
-    whole, places = all_parameters(bindings + 1), tuple(range(bindings + 1))
-    nest.values.bind({"nothing": None})  # not a literal: Python warns of `None[0]`
-    nothing = Local("nothing")
-    for side, own, padded in (
-        ("left", places[:-1], (*whole[:-1], nothing)),
-        ("right", places[-1:], (*[nothing] * bindings, whole[-1])),
-    ):
+    for side in ("left", "right"):
         if kind in (side, "full"):
-            pipeline = _of_joined(shapes, (), chain, padded)
+            own, pipeline = _padded(bindings, shapes, chain, side)
             sink = sink_of(pipeline)
+            nest.values.bind({"nothing": None})  # not a literal: Python warns of `None[0]`
             nest.become(pipeline, sink)
             _look_inside(nest, pipeline, sink, f"alone_{side}", own)
             nest.loop(LoopSource(f"alone_{side}", f"{nest.one(own)}, weight", places=own))
@@ -193,6 +188,34 @@ def partner_loops(
     changed = _keyed_source(nest, "right", "weight", theirs)
     nest.loop(changed, probing.ProbeCode("find_left", probing.set_form(*ours)))
     return nest.build(OF_SIDES)
+
+
+def alone_loop(
+    bindings: int, shapes: Shapes, chain: Chain, side: str, sink_of: SinkOf, into: str = ""
+) -> Callable[..., Any]:
+    """Build the loop over rows of a kept side that have no partner, without weights.
+
+    `into` are parameters of the sink, before the rows.
+    """
+    own, pipeline = _padded(bindings, shapes, chain, side)
+    nest = LoopNest(row_names(read_functions(*chain), bindings + 1), pipeline, sink_of(pipeline))
+    nest.values.bind({"nothing": None})
+    nest.loop(_row_source(nest, own))
+    return nest.build(f"{into}delta")[0]
+
+
+def _padded(
+    bindings: int, shapes: Shapes, chain: Chain, side: str
+) -> tuple[tuple[int, ...], RowPipeline]:
+    """Return the places of a kept side's bindings, and the pipeline of its rows without a partner.
+
+    The bindings of the other side are the variable `nothing`.
+    """
+    whole, places = all_parameters(bindings + 1), tuple(range(bindings + 1))
+    nothing = Local("nothing")
+    if side == "left":
+        return places[:-1], _of_joined(shapes, (), chain, (*whole[:-1], nothing))
+    return places[-1:], _of_joined(shapes, (), chain, (*[nothing] * bindings, whole[-1]))
 
 
 def _nest_of_pairs(

@@ -27,22 +27,32 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Lifted
 from optimizer.plans.properties import bindings, nodes, row_shape, shapes
-from optimizer.plans.side_conditions import has_keys, residual
+from optimizer.plans.side_conditions import residual
 from optimizer.traverse import read_functions
 from reactive.engine.codegen.emitter import RowPipeline
 from reactive.engine.codegen.nest import ListSink, LoopSink
+from reactive.engine.collections.index import NO_MATCH
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.fuse import make_key_lister
 from reactive.engine.operators.loops.first_load import Gathering, aggregate_value, index_rows
-from reactive.engine.operators.loops.kept_rounds import KeptRounds, arrange_rounds, totals_of
+from reactive.engine.operators.loops.group_totals import totals_of
+from reactive.engine.operators.loops.kept_rounds import KeptRounds, arrange_rounds
 from reactive.engine.operators.loops.layout import AggregateLoop, Joined, Layout, NoLayout
-from reactive.engine.operators.loops.nests import DeltaRule, SinkOf, delta_loop, entering_loop
+from reactive.engine.operators.loops.nests import (
+    DeltaRule,
+    SinkOf,
+    alone_loop,
+    delta_loop,
+    entering_loop,
+)
+from reactive.engine.operators.loops.settled_rounds import SettlingRounds
 from reactive.engine.operators.plain import (
     LINEAR,
     PipelineSource,
     can_nest,
     count_nested,
     is_read,
+    match_predicates,
     side_functions,
     sides,
 )
@@ -52,8 +62,10 @@ Slots = list[Any]
 """The given relations, then the results of the passes."""
 Pass = Callable[[Slots], Any]
 Row = Any
-Chained = tuple[tuple[plan.Node, ...], plan.Node, Joined | None]
-"""A chain, its base, and the base again if it is a join in the same loop."""
+Fits = Callable[[Row, Row], object]
+Chained = tuple[tuple[plan.Node, ...], plan.Node, Joined | None, str]
+"""A chain, its base, the base again if it is a join in the same loop, and the side of an outer join
+whose rows without a partner are the rows of the loop."""
 MOST_NODES = 200
 """Plan nodes of a round, above which no passes are generated."""
 FEWEST = 3
@@ -74,9 +86,16 @@ class WholeRound:
     Parameters
     ----------
     bodies: plans over `Recursive` relations; the first `changing` relations change in each round.
+    tolerances: of these relations, if they are settled.
     """
 
-    def __init__(self, bodies: Sequence[plan.Node], given: int, changing: int) -> None:
+    def __init__(
+        self,
+        bodies: Sequence[plan.Node],
+        given: int,
+        changing: int,
+        tolerances: Sequence[plan.Tolerance | None] = (),
+    ) -> None:
         self.given = given
         self.changing = changing
         if sum(len(nodes(body)) for body in bodies) > MOST_NODES:
@@ -96,8 +115,9 @@ class WholeRound:
         self._tops = [self._list(body) for body in bodies]
         self._slots: Slots = [None] * (given + len(self._passes))
         self._looked = 0
-        self.layout = self._laid_out()
+        self.layout = self._laid_out(tolerances)
         self._first = 0
+        self._tries = range(0)
         self._waits, self._patience = 0, 1
 
     def begin(self, place: int, rows: list[Row]) -> None:
@@ -120,6 +140,30 @@ class WholeRound:
         if tries:
             self._waits, self._patience = self._patience, min(2 * self._patience, LONGEST)
         return found
+
+    def settle(
+        self, rows: Sequence[list[Row]], done: int, most: int
+    ) -> tuple[list[list[Row]], int]:
+        """Run rounds over a layout until no row moves, at most `most`, after `done` other rounds.
+
+        Return the relations and the number of rounds: 0 if there is no layout.
+        """
+        if done == 0:
+            tries = range(self._first, self._first + TRIES)
+            self._tries = tries if self._may_try() else range(0)
+        layout, found = self.layout, list(rows)
+        if done in self._tries and layout is not None and layout.near is not None:
+            kept = self._make_kept_rounds(found)
+            settling = None if kept is None else SettlingRounds(kept, layout.near)
+            if kept is not None and settling is not None and settling.is_unique():
+                self._first, self._waits, self._patience = done, 0, 1
+                self._tries = range(0)
+                more = settling.run(most)
+                self._looked += more * kept.count_touched() // 2
+                return self._settled_rows(settling, found), more
+            if done == self._tries[-1]:
+                self._waits, self._patience = self._patience, min(2 * self._patience, LONGEST)
+        return found, 0
 
     def round(self, rows: Sequence[list[Row]]) -> list[list[Row]]:
         """Return the relations after one round."""
@@ -144,7 +188,7 @@ class WholeRound:
 
     # Rounds over a layout.
 
-    def _laid_out(self) -> Layout | None:
+    def _laid_out(self, tolerances: Sequence[plan.Tolerance | None]) -> Layout | None:
         """Return the layout of the aggregates that change in each round; None if there is none."""
         loops = [
             (node, self._made[id(node)], streams)
@@ -152,7 +196,7 @@ class WholeRound:
             if self._varies[self._made[id(node)]]
         ]
         try:
-            return Layout(self._keep, loops, self._slot_of)
+            return Layout(self._keep, loops, self._slot_of, tolerances)
         except NoLayout:
             return None
 
@@ -186,6 +230,22 @@ class WholeRound:
             for read in reads:
                 self._fill(read)
             self._slots[place] = make(self._slots)
+
+    def _settled_rows(self, settling: SettlingRounds, rows: Sequence[list[Row]]) -> list[list[Row]]:
+        """Return the relations that settled rounds pass on; `rows` are those before."""
+        slots, found = self._slots, list(rows)
+        for place in range(self.given, len(slots)):
+            if self._varies[place]:
+                slots[place] = None
+        assert self.layout is not None
+        for relation, groups in self.layout.groups.items():
+            made = settling.aggregate_rows(relation)
+            if made is not None:
+                slots[groups.slot] = made
+                self._fill(self._tops[relation])
+                made = slots[self._tops[relation]]
+                found[relation] = settling.rows(relation, found[relation], made)
+        return found
 
     def _run(self, kept: KeptRounds, times: int) -> list[list[Row]]:
         """Run rounds over a layout; return the relations after the last."""
@@ -238,8 +298,8 @@ class WholeRound:
                     second,
                 ]
             case plan.SemiJoin() | plan.AntiJoin():
-                return self._half(node)
-            case plan.UnionAll() | plan.Join() | plan.Product():
+                return self._half(node, wanted=isinstance(node, plan.SemiJoin))
+            case plan.UnionAll() | plan.Join() | plan.Product() | plan.OuterJoin():
                 return self._joined_up(node)
             case _ if isinstance(node, LINEAR):
                 return self._joined_up(node)
@@ -262,9 +322,11 @@ class WholeRound:
     def _loops(self, node: plan.Node, sink_of: SinkOf, into: str) -> list[AggregateLoop]:
         """Return the loops that pass the rows of a node to a sink, with parameters `into`."""
         streams = []
-        for chain, base, join in self._chains(node):
+        for chain, base, join, side in self._chains(node):
             if join is None:
                 loop, places = self._chain_loop(base, chain, sink_of, into)
+            elif isinstance(join, plan.OuterJoin) and side:
+                loop, places = self._alone_loop(join, chain, side, sink_of, into)
             else:
                 loop, places = self._join_loop(join, chain, sink_of, into)
             streams.append(AggregateLoop(chain, base, join, loop, tuple(places)))
@@ -283,10 +345,12 @@ class WholeRound:
                 waiting.append((part.input, (part, *chain)))
             elif isinstance(part, plan.UnionAll) and is_ours:
                 waiting += [(part.right, chain), (part.left, chain)]
-            elif isinstance(part, plan.Join | plan.Product) and is_ours:
-                found.append((chain, part, part))
+            elif isinstance(part, plan.Join | plan.Product | plan.OuterJoin) and is_ours:
+                found.append((chain, part, part, ""))
+                kind = part.kind if isinstance(part, plan.OuterJoin) else ""
+                found += [(chain, part, part, s) for s in ("left", "right") if kind in (s, "full")]
             else:
-                found.append((chain, part, None))
+                found.append((chain, part, None, ""))
         return found
 
     def _chain_loop(
@@ -301,7 +365,7 @@ class WholeRound:
 
     def _join_loop(
         self,
-        join: plan.Join | plan.Product,
+        join: Joined,
         chain: tuple[plan.Node, ...],
         sink_of: SinkOf,
         into: str,
@@ -309,9 +373,7 @@ class WholeRound:
         """Return the loop over the side that changes, or the left, which probes the other side."""
         left, right = self._list(join.left), self._list(join.right)
         rest = residual(join)
-        called = [f for side in sides(join) for f in side_functions(side) if f is not None]
-        if not all(isinstance(f, Lifted) for f in (*called, *([rest] * (rest is not None)))):
-            raise NoWholeRound
+        _check_read(join)
         is_left = self._varies[left] or not self._varies[right]
         outer, inner = (left, right) if is_left else (right, left)
         of = (*shapes(join.left), row_shape(join.right))
@@ -323,9 +385,22 @@ class WholeRound:
         index = self._index(join, inner, is_left=not is_left)
         return (lambda slots, *given: loop(*given, slots[outer], slots[index].get)), [outer, index]
 
+    def _alone_loop(
+        self,
+        join: plan.OuterJoin,
+        chain: tuple[plan.Node, ...],
+        side: str,
+        sink_of: SinkOf,
+        into: str,
+    ) -> tuple[Callable[..., Any], list[int]]:
+        """Return the loop over the rows of a side of an outer join that have no partner."""
+        alone = self._add(*self._half(join, is_left=side == "left"))
+        loop = alone_loop(bindings(join.left), shapes(join), chain, side, sink_of, into)
+        return (lambda slots, *given: loop(*given, slots[alone])), [alone]
+
     def _index(self, join: plan.Node, place: int, *, is_left: bool) -> int:
         """Return the slot with the rows of a side by key."""
-        assert isinstance(join, plan.Join | plan.Product | plan.SemiJoin | plan.AntiJoin)
+        assert isinstance(join, Joined | plan.SemiJoin | plan.AntiJoin)
         side = sides(join)[not is_left]
         source = join.left if is_left else join.right
         told = (place, side)
@@ -334,22 +409,34 @@ class WholeRound:
             self._made[told] = self._add(lambda slots: index_rows(*keyed(slots[place])), [place])
         return self._made[told]
 
-    def _half(self, join: plan.SemiJoin | plan.AntiJoin) -> tuple[Pass, list[int]]:
-        """Return a pass that lists the left rows with a partner, or without one."""
-        functions = [f for side in sides(join) for f in side_functions(side) if f is not None]
-        has_rest = residual(join) is not None or not has_keys(join)
-        if has_rest or not all(isinstance(f, Lifted) for f in functions):
-            raise NoWholeRound
-        left, wanted = self._list(join.left), isinstance(join, plan.SemiJoin)
-        keyed = make_key_lister(join.left, sides(join)[0], bindings(join.left))
-        index = self._index(join, self._list(join.right), is_left=False)
+    def _half(
+        self,
+        join: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin,
+        *,
+        is_left: bool = True,
+        wanted: bool = False,
+    ) -> tuple[Pass, list[int]]:
+        """Return a pass that lists the rows of a side with a partner, if `wanted`, or without."""
+        _check_read(join)
+        rows, keyed, index = self._keyed_sides(join, is_left=is_left)
+        fits: Fits | None = None
+        if residual(join) is not None:
+            both, _ = match_predicates(join)
+            fits = both if is_left else lambda row, other: both(other, row)
+        select = _rows_matched if wanted else _rows_alone
+        return (
+            lambda slots: select(slots[rows], keyed(slots[rows]), slots[index], fits),
+            [rows, index],
+        )
 
-        def make(slots: Slots) -> list[Row]:
-            keys, rows = keyed(slots[left])
-            there = slots[index]
-            return [row for key, row in zip(keys, rows, strict=True) if (key in there) is wanted]
-
-        return make, [left, index]
+    def _keyed_sides(
+        self, join: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin, *, is_left: bool
+    ) -> tuple[int, Any, int]:
+        """Return the slot of a side's rows, the function that lists their keys, and the slot of the
+        other side by key."""
+        mine, other = (join.left, join.right) if is_left else (join.right, join.left)
+        keyed = make_key_lister(mine, sides(join)[not is_left], bindings(mine) if is_left else 1)
+        return self._list(mine), keyed, self._index(join, self._list(other), is_left=not is_left)
 
     def _aggregate(self, node: plan.Aggregate) -> tuple[Pass, list[int]]:
         """Return the pass that computes the rows of an aggregate, and the slots that it reads."""
@@ -382,16 +469,53 @@ class WholeRound:
 
 
 def compile_whole_round(
-    bodies: Sequence[plan.Node], given: int, changing: int
+    bodies: Sequence[plan.Node],
+    given: int,
+    changing: int,
+    tolerances: Sequence[plan.Tolerance | None] = (),
 ) -> WholeRound | None:
     """Return the passes of a round; None if a node has no pass, or there are too many.
 
     `given` is the number of relations, the first `changing` of which change in each round.
     """
     try:
-        return WholeRound(bodies, given, changing)
+        return WholeRound(bodies, given, changing, tolerances)
     except NoWholeRound:
         return None
+
+
+Keyed = tuple[list[Any], list[Row]]
+"""The keys of rows, and the rows; rows that some test of their side leaves out are missing."""
+
+
+def _rows_matched(
+    rows: list[Row], keyed: Keyed, others: dict[Any, Any], fits: Fits | None
+) -> list[Row]:
+    """Return the rows with a partner of the same key; the pair passes `fits`, if it is given."""
+    matching = {key: others[key] for key in set(keyed[0]) if key in others and key is not NO_MATCH}
+    return [
+        row
+        for key, row in zip(*keyed, strict=True)
+        if key in matching and (fits is None or any(fits(row, other) for other in matching[key]))
+    ]
+
+
+def _rows_alone(
+    rows: list[Row], keyed: Keyed, others: dict[Any, Any], fits: Fits | None
+) -> list[Row]:
+    """Return the rows without such a partner."""
+    matched = _rows_matched(rows, keyed, others, fits)
+    if len(matched) == len(rows):
+        return []
+    some = set(matched)
+    return [row for row in rows if row not in some]
+
+
+def _check_read(join: Joined | plan.SemiJoin | plan.AntiJoin) -> None:
+    """Raise `NoWholeRound` unless all callables of a join are lifted."""
+    called = [residual(join), *(f for side in sides(join) for f in side_functions(side))]
+    if not all(f is None or isinstance(f, Lifted) for f in called):
+        raise NoWholeRound
 
 
 def has_layout(times: int) -> bool:
