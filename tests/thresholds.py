@@ -159,6 +159,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.engine.operators.loop.loop_continuation.PART": Threshold(1),
     "reactive.engine.operators.loop.loop_continuation.LONGEST": Threshold(1),
     "reactive.engine.operators.loop.loop_recomputation.RATIO": Threshold(1),
+    "reactive.engine.compiler.hops.STEPS_OF_ONE_ROUND": Threshold(1),
     "reactive.engine.operators.loops.whole_round.FEWEST": Threshold(1),
     "reactive.engine.operators.loops.whole_round.LONGEST": Threshold(1),
     "reactive.engine.operators.loops.whole_round.MOST_NODES": Threshold(0),

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, Protocol
@@ -55,6 +56,7 @@ from reactive.engine.collections.trie import joined_pairs
 from reactive.engine.collections.zset import Pair, Pairs, Row
 from reactive.engine.dataflow.delta import Move
 from reactive.engine.operators.index_by import IndexBy
+from reactive.engine.operators.loop.collected_rounds import CollectedRounds
 from reactive.engine.operators.loop.loop_continuation import LoopContinuation, OneRound
 from reactive.engine.operators.loop.loop_recomputation import (
     AdaptiveLoop,
@@ -66,6 +68,7 @@ from reactive.engine.operators.loops.cyclic_count import variables_of
 from reactive.engine.operators.loops.cyclic_join import Below, CyclicRows
 from reactive.engine.operators.loops.whole_round import compile_whole_round, has_layout
 from reactive.engine.operators.plain import (
+    LINEAR,
     Inner,
     Side,
     pair_with,
@@ -482,7 +485,7 @@ def loop_of(
 
     `places` are the numbers of the operator's inputs, one for each of them.
     """
-    loop = _make_loop(node)
+    loop = replace(_make_loop(node), collects=places[:1] == places[1:2] and _collects_rounds(node))
 
     def body(held: LoopRecomputation) -> InnerNodes:
         return inner(unrolled(node), [given.items for given in held.given], generate=generate)
@@ -490,8 +493,15 @@ def loop_of(
     def one_round(contents: Sequence[Contents]) -> OneRound:
         return inner(node.bodies, contents, generate=generate)
 
+    def collected(held: LoopRecomputation) -> CollectedRounds:
+        rows = [lambda: held.rows(1), tuple, *(bag.items for bag in held.given[2:])]
+        step = inner(node.bodies[:1], rows, generate=generate)
+        return CollectedRounds(step, node.max_rounds)
+
     def make() -> Any:
         anew = _make_recomputation(loop, node, places, generate=generate)
+        if loop.collects:
+            return AdaptiveLoop(anew, collected, STEPS_OF_ONE_ROUND)
         if node.times is not None:
             return anew if any(loop.near) else AdaptiveLoop(anew, body)
         if node.contraction is None or not all(loop.near):
@@ -516,6 +526,50 @@ def evaluate_iteration(
     )
     anew.given[own:] = given
     return anew.run_from(starts)
+
+
+STEPS_OF_ONE_ROUND = 2
+"""Number of recomputations that cost as much as building the operators of one round."""
+
+
+def _collects_rounds(node: plan.Iterate) -> bool:
+    """Return True if the second relation collects the first one's rows of all rounds.
+
+    The body of the first is linear in it, and reads no other relation of the rounds.
+    """
+    if node.times is not None or node.is_tolerant() or len(node.bodies) != 2:
+        return False
+    step, collected = node.bodies
+    match collected:
+        case plan.UnionAll(plan.Recursive(level=node.level, index=1), again):
+            return again == step and _is_linear(step)
+    return False
+
+
+def _is_linear(part: plan.Node) -> bool:
+    """Return True if a plan is linear in the first relation of the rounds."""
+    match part:
+        case plan.Recursive(index=index):
+            return index == 0
+        case plan.View(source) | plan.Shared(source):
+            return _is_linear(source)
+        case plan.UnionAll(left, right):
+            return _is_linear(left) and _is_linear(right)
+        case plan.Join(left, right) | plan.Product(left, right):
+            both = (left, right)
+            return any(_is_linear(a) and _stays(b) for a, b in (both, both[::-1]))
+        case plan.SemiJoin(left, right) | plan.AntiJoin(left, right):
+            return _is_linear(left) and _stays(right)
+        case plan.OuterJoin(left, right, kind="left"):
+            return _is_linear(left) and _stays(right)
+        case _ if isinstance(part, LINEAR):
+            return _is_linear(part.input)
+    return False
+
+
+def _stays(part: plan.Node) -> bool:
+    """Return True if a plan reads no relation that changes from round to round."""
+    return all(each.index > 1 for each in nodes(part) if isinstance(each, plan.Recursive))
 
 
 def _make_loop(node: plan.Iterate) -> Loop:

@@ -29,7 +29,7 @@ Source: the rent-or-buy problem: Karlin et al., *Competitive Snoopy Caching*, 19
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -108,12 +108,17 @@ class RowTolerance:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop: the `names` of its relations, its rounds, and the tolerance of each relation."""
+    """A loop: the `names` of its relations, its rounds, and the tolerance of each relation.
+
+    With `collects`, the second relation is all rows that the first one has in any round, and a
+    round is linear in the first.
+    """
 
     names: tuple[str, ...]
     times: int | None
     max_rounds: int
     near: tuple[RowTolerance | None, ...]
+    collects: bool = False
 
     def run(self, rounds: Rounds, rows: list[list[Row]]) -> list[list[Row]]:
         """Run all rounds from `rows`; return the relations after the last one.
@@ -122,6 +127,8 @@ class Loop:
         """
         if self.times is not None:
             return rounds.run(rows, self.times)
+        if self.collects:
+            return self._collect(rounds, Counter(rows[0]))
         others = 0
         rest = self.max_rounds
         while rest:
@@ -132,6 +139,27 @@ class Loop:
             others += 1
             rest -= done + 1
         raise self._endless(before, rows)
+
+    def _collect(self, rounds: Rounds, last: Counter[Row]) -> list[list[Row]]:
+        """Return the rows of all rounds that begin with `last`; each round sees the last one only.
+
+        Rows of equal weight are evaluated together and once, so that weights may grow.
+        """
+        found, before = Counter(last), last
+        for _ in range(self.max_rounds):
+            if not last and not before:
+                return [[], list_rows(found)]
+            before, by_weight = last, defaultdict[int, list[Row]](list)
+            for row, weight in last.items():
+                by_weight[weight].append(row)
+            last = Counter()
+            for weight, some in by_weight.items():
+                for row in rounds.round([some, []])[0]:
+                    last[row] += weight
+            found.update(last)
+        if not last and not before:
+            return [[], list_rows(found)]
+        raise self._endless([before, Counter()], [last, last])
 
     def keep_near_rows(
         self, before: Sequence[dict[Row, int]], made: list[list[Row]]
@@ -161,7 +189,9 @@ class Loop:
             any_moved |= moved
         return found, any_moved
 
-    def _endless(self, before: list[list[Row]], rows: list[list[Row]]) -> FixpointError:
+    def _endless(
+        self, before: Sequence[Iterable[Row]], rows: Sequence[Iterable[Row]]
+    ) -> FixpointError:
         """Return the error for `max_rounds` rounds without an end, with some rows that change."""
         pairs = zip(rows, before, strict=True)
         moving = [row for now, was in pairs for row in Counter(now) - Counter(was)]
@@ -407,13 +437,18 @@ class LoopBody(Protocol):
 class AdaptiveLoop:
     """Follow a change by operators, or recompute the loop."""
 
-    __slots__ = ("_anew", "_body", "_is_new", "_make", "_spent", "evaluated", "touched")
+    __slots__ = ("_anew", "_body", "_is_new", "_make", "_ratio", "_spent", "evaluated", "touched")
 
     def __init__(
-        self, anew: LoopRecomputation, make: Callable[[LoopRecomputation], LoopBody]
+        self,
+        anew: LoopRecomputation,
+        make: Callable[[LoopRecomputation], LoopBody],
+        ratio: int | None = None,
     ) -> None:
         self._anew = anew
         self._make = make
+        self._ratio = RATIO if ratio is None else ratio
+        """Number of recomputations that cost as much as building the operators."""
         self._body: LoopBody | None = None
         self._spent = 0
         self._is_new = False
@@ -469,7 +504,7 @@ class AdaptiveLoop:
         """Load a stored state; the inputs have the same rows as when it was stored."""
         self._anew.restore(state, inputs)
         if state["is_followed"]:
-            self._spent = (RATIO - 1) * self._anew.whole
+            self._spent = (self._ratio - 1) * self._anew.whole
 
     def footprint(self) -> tuple[int, int]:
         rows, size = self._anew.footprint()
@@ -490,7 +525,7 @@ class AdaptiveLoop:
             self._spent = 0
             return
         self._spent += anew.whole
-        if self._spent >= RATIO * anew.whole or anew.whole <= FEW:
+        if self._spent >= self._ratio * anew.whole or anew.whole <= FEW:
             self._spent = 0
             try:
                 self._body, self._is_new = self._make(anew), True
