@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from optimizer.expr import Expr
 from optimizer.record import record
@@ -216,6 +216,13 @@ class LoopNest:
         """Read fields of bound rows before a loop begins."""
         emitter.hoist(bound.places, self.after())
 
+    def open_group(self, emitter: Emitter, bound: Bound) -> list[str]:
+        """Look the group of all rows of a loop up before it begins, if the sink can do that.
+
+        Return the lines that follow the loop.
+        """
+        return self._sink.open(emitter, bound.places) if isinstance(self._sink, Opening) else []
+
     def one(self, places: Sequence[int]) -> str:
         """Return the variable that holds some bindings as one value."""
         return self.names[places[0]] if len(places) == 1 else "row"
@@ -257,6 +264,17 @@ class LoopSink(Protocol):
     def prologue(self) -> list[str]: ...
     def write(self, body: Emitter, weight: str) -> None: ...
     def epilogue(self) -> list[str]: ...
+
+
+@runtime_checkable
+class Opening(Protocol):
+    """A sink that may look a group up once for all rows of the innermost loop."""
+
+    def open(self, body: Emitter, places: frozenset[int]) -> list[str]:
+        """Write the look-up before the loop, if it reads the bindings at `places` only.
+
+        Return the lines that follow the loop.
+        """
 
 
 class ListSink:

@@ -225,6 +225,7 @@ def set_form(*places: int, weight: str = "") -> Form:
         emitter.line(f"{found} = {rows}", deeper=1)
         nest.count(emitter, f"len({found})")
         one = nest.one(places)
+        end = nest.open_group(emitter, bound)
         inner = emitter.loop(f"for {one} in {found}:")
         nest.unpack(inner, places)
         now = bound.and_found(places)
@@ -232,6 +233,8 @@ def set_form(*places: int, weight: str = "") -> Form:
             (mine,) = bound.weights
             now = Bound(now.places, (weight.format(row=one, weight=mine),))
         then(inner, now)
+        for line in end:
+            emitter.line(line)
 
     return form
 

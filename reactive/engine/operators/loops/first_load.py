@@ -51,7 +51,7 @@ from math import fsum, isnan, ldexp
 from operator import itemgetter
 from typing import Any
 
-from optimizer.expr import Expr, Lifted
+from optimizer.expr import Display, Expr, Lifted, Local, reads, walk
 from reactive.engine.codegen.emitter import Emitter, RowPipeline
 from reactive.engine.codegen.loop_expressions import KEYS, key_or_no_match, matching_key
 from reactive.engine.codegen.nest import RUNNING_SUMS, text_plus, text_times, write_plus
@@ -455,17 +455,36 @@ def _mixed_sum(values: list[Any]) -> RunningSum:
 
 
 class Gathering:
-    """Loop sink that lists the values of an aggregate by group."""
+    """Loop sink that lists the values of an aggregate by group.
+
+    `best` is `min` or `max` if only the least or the largest value of a group matters: then the
+    rows of an innermost loop that are all of one group leave one value.
+    """
 
     result = "groups"
 
-    def __init__(self, key: Expr | None, values: Sequence[Expr]) -> None:
+    def __init__(self, key: Expr | None, values: Sequence[Expr], best: str = "") -> None:
         self._key = key
         self._values = list(values)
+        self._best = best if len(values) == 1 and isinstance(values[0], Display) else ""
         self.bound: dict[str, Any] = {}
+        self._append = ""
+        """The variable that appends to the group of the loop, if it is looked up before."""
 
     def exprs(self) -> list[Expr]:
         return [*([] if self._key is None else [self._key]), *self._values]
+
+    def open(self, body: Emitter, places: frozenset[int]) -> list[str]:
+        """Look up the group before the loop over its rows; a group without rows is deleted."""
+        key = self._key
+        if key is None or not reads(key) or not reads(key) <= places or reads_local(key):
+            return []
+        name = body.variable("key", body.canonical(key))
+        group = body.variable("group", "[]" if self._best else f"groups[{name}]")
+        self._append = body.variable("add", f"{group}.append")
+        if self._best:
+            return [f"if {group}: groups[{name}].append({self._best}({group}))"]
+        return [f"if not {group}: del groups[{name}]"]
 
     def prologue(self) -> list[str]:
         return []
@@ -477,8 +496,16 @@ class Gathering:
         """Write the line that appends the values of a row to the list of its group."""
         values = [body.use(value) for value in self._values]
         value = values[0] if len(values) == 1 else f"({', '.join(values)})"
+        if self._append:
+            body.line(f"{self._append}({value})")
+            return
         key = "()" if self._key is None else body.canonical(self._key)
         body.line(f"groups[{key}].append({value})")
+
+
+def reads_local(expr: Expr) -> bool:
+    """Return True if an expression reads a variable that a chain sets."""
+    return any(isinstance(part, Local) for part in walk(expr))
 
 
 def aggregate_value(pipeline: RowPipeline, value: Any) -> Expr:

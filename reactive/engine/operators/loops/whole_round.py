@@ -25,16 +25,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Lifted
+from optimizer.expr import Function, Lifted, reads
 from optimizer.plans.properties import bindings, nodes, row_shape, shapes
-from optimizer.plans.side_conditions import residual
+from optimizer.plans.side_conditions import has_keys, residual
 from optimizer.traverse import read_functions
 from reactive.engine.codegen.emitter import RowPipeline
 from reactive.engine.codegen.nest import ListSink, LoopSink
 from reactive.engine.collections.index import NO_MATCH
-from reactive.engine.operators.accumulators import CountAccumulator
+from reactive.engine.operators.accumulators import (
+    CountAccumulator,
+    MaxAccumulator,
+    MinAccumulator,
+)
 from reactive.engine.operators.fuse import make_key_lister
-from reactive.engine.operators.loops.first_load import Gathering, aggregate_value, index_rows
+from reactive.engine.operators.loops.first_load import (
+    Gathering,
+    aggregate_value,
+    index_rows,
+    reads_local,
+)
 from reactive.engine.operators.loops.group_totals import totals_of
 from reactive.engine.operators.loops.kept_rounds import KeptRounds, arrange_rounds
 from reactive.engine.operators.loops.layout import AggregateLoop, Joined, Layout, NoLayout
@@ -319,8 +328,13 @@ class WholeRound:
 
         return make, _read_by(streams)
 
-    def _loops(self, node: plan.Node, sink_of: SinkOf, into: str) -> list[AggregateLoop]:
-        """Return the loops that pass the rows of a node to a sink, with parameters `into`."""
+    def _loops(
+        self, node: plan.Node, sink_of: SinkOf, into: str, key: Function | None = None
+    ) -> list[AggregateLoop]:
+        """Return the loops that pass the rows of a node to a sink, with parameters `into`.
+
+        `key` is that of the sink's groups.
+        """
         streams = []
         for chain, base, join, side in self._chains(node):
             if join is None:
@@ -328,7 +342,7 @@ class WholeRound:
             elif isinstance(join, plan.OuterJoin) and side:
                 loop, places = self._alone_loop(join, chain, side, sink_of, into)
             else:
-                loop, places = self._join_loop(join, chain, sink_of, into)
+                loop, places = self._join_loop(join, chain, sink_of, into, key)
             streams.append(AggregateLoop(chain, base, join, loop, tuple(places)))
         return streams
 
@@ -369,18 +383,24 @@ class WholeRound:
         chain: tuple[plan.Node, ...],
         sink_of: SinkOf,
         into: str,
+        key: Function | None,
     ) -> tuple[Callable[..., Any], list[int]]:
-        """Return the loop over the side that changes, or the left, which probes the other side."""
+        """Return the loop over the side that changes, or the left, which probes the other side.
+
+        Of a product, it is the side that decides the group.
+        """
         left, right = self._list(join.left), self._list(join.right)
         rest = residual(join)
         _check_read(join)
         is_left = self._varies[left] or not self._varies[right]
+        if not has_keys(join):
+            is_left = _decides_group(join, chain, key, is_left)
         outer, inner = (left, right) if is_left else (right, left)
         of = (*shapes(join.left), row_shape(join.right))
         width = bindings(join.left if is_left else join.right)
-        key: Any = sides(join)[not is_left]
+        own: Any = sides(join)[not is_left]
         asked: Any = rest
-        rule = DeltaRule((), key, is_left, len(of), width, of, asked, chain)
+        rule = DeltaRule((), own, is_left, len(of), width, of, asked, chain)
         loop, _ = entering_loop(rule, sink_of, into)
         index = self._index(join, inner, is_left=not is_left)
         return (lambda slots, *given: loop(*given, slots[outer], slots[index].get)), [outer, index]
@@ -444,14 +464,15 @@ class WholeRound:
             raise NoWholeRound
         asked = [a for a in node.aggregates if not isinstance(a.accumulator, CountAccumulator)]
         places = [a.value for a in asked]
+        best = "" if len(node.aggregates) > 1 else _best_of(node.aggregates[0].accumulator)
 
         def sink_of(pipeline: RowPipeline) -> LoopSink:
             values = [aggregate_value(pipeline, value) for value in places]
             key = node.key
             assert key is None or isinstance(key, Lifted)
-            return Gathering(None if key is None else pipeline.take(key.body), values)
+            return Gathering(None if key is None else pipeline.take(key.body), values, best)
 
-        streams = self._loops(node.input, sink_of, "groups, ")
+        streams = self._loops(node.input, sink_of, "groups, ", node.key)
         self._grouped.append((node, streams))
         loops = [stream.loop for stream in streams]
         totals = totals_of(node)
@@ -509,6 +530,34 @@ def _rows_alone(
         return []
     some = set(matched)
     return [row for row in rows if row not in some]
+
+
+def _best_of(accumulator: Any) -> str:
+    """Return the function that finds the only value that matters of a group; "" if all do."""
+    match accumulator:
+        case MinAccumulator():
+            return "min"
+        case MaxAccumulator():
+            return "max"
+    return ""
+
+
+def _decides_group(
+    join: Joined, chain: Sequence[plan.Node], key: Function | None, is_left: bool
+) -> bool:
+    """Return True if the left side of a product decides the group, False if the right side does.
+
+    Return `is_left` if neither does.
+    """
+    if not isinstance(key, Lifted):
+        return is_left
+    count = bindings(join.left)
+    pipeline = RowPipeline(chain, count + 1, (*shapes(join.left), row_shape(join.right)))
+    expr = pipeline.rewrite(key.body)
+    places = reads(expr)
+    if not places or reads_local(expr) or (count in places and len(places) > 1):
+        return is_left
+    return count not in places
 
 
 def _check_read(join: Joined | plan.SemiJoin | plan.AntiJoin) -> None:
