@@ -328,12 +328,13 @@ class GroupingOfSums(Grouping):
         if isinstance(accumulator, AvgAccumulator):
             count = self._counted.get(place, weight)
             emitter.line(f"total, count = {state}")
-            emitter.line(f"{state} = (plus(total, {value}, {often}), count + {count})")
-            return
-        emitter.line(f"total = {state}")
+            new = f"(total, count + {count})"
+        else:
+            emitter.line(f"total = {state}")
+            new = "total"
         for line in write_plus("total", value or "", often, is_own=True):
             emitter.line(line)
-        emitter.line(f"{state} = total")
+        emitter.line(f"{state} = {new}")
 
     def _correct_count(self, emitter: Emitter, state: str, place: int, weight: str) -> None:
         """Write the line that counts the values of a mean in the place of rows."""
@@ -361,7 +362,9 @@ class GroupingOfOneSum(GroupingOfOne, GroupingOfSums):
         if isinstance(accumulator, AvgAccumulator):
             count = self._counted.get(place, weight)
             emitter.line(f"total, count = {old}")
-            emitter.line(f"{new} = (plus(copied(total), {value}, {often}), count + {count})")
+            for line in write_plus("total", value or "", often, is_own=False):
+                emitter.line(line)
+            emitter.line(f"{new} = (total, count + {count})")
             return new
         emitter.line(f"{new} = {old}")
         for line in write_plus(new, value or "", often, is_own=False):
