@@ -132,10 +132,9 @@ def q6(t: Lists) -> list[Any]:
 def q7(t: Lists) -> list[Any]:
     parts: Lists = {}
     for p, suppliers, customers in q3(t):
-        nations = {nation for _, nation in customers}
-        for _, nation in suppliers:
-            if nation not in nations:
-                parts.setdefault(nation, []).append(p.name)
+        bought = {nation for _, nation in customers}
+        for nation in {nation for _, nation in suppliers} - bought:
+            parts.setdefault(nation, []).append(p.name)
     return [(n, parts.get(n.id, [])) for n in t[Nation]]
 
 

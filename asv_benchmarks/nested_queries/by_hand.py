@@ -326,22 +326,26 @@ class Q7(Q3):
 
     def part(self, p: Part, weight: int) -> None:
         super().part(p, weight)
-        for nation, count in self.offering.get(p.id, {}).items():
+        for nation in self.offering.get(p.id, {}):
             if nation not in self.buying.get(p.id, ()):
-                _add(self.names[nation], p.name, count * weight)
+                _add(self.names[nation], p.name, weight)
 
     def offered(self, part: int, s: Supplier, weight: int) -> None:
-        _add(self.offering[part], s.nation, weight)
-        if part in self.parts and s.nation not in self.buying.get(part, ()):
-            _add(self.names[s.nation], self.parts[part].name, weight)
+        offering = self.offering[part]
+        had = s.nation in offering
+        _add(offering, s.nation, weight)
+        has = s.nation in offering
+        if had != has and part in self.parts and s.nation not in self.buying.get(part, ()):
+            _add(self.names[s.nation], self.parts[part].name, has - had)
 
     def bought(self, c: Customer, o: Order, i: Item, weight: int) -> None:
         buying = self.buying[i.part]
         had = c.nation in buying
         _add(buying, c.nation, weight)
-        count = self.offering.get(i.part, {}).get(c.nation, 0)
-        if count and i.part in self.parts and had != (c.nation in buying):
-            _add(self.names[c.nation], self.parts[i.part].name, count if had else -count)
+        has = c.nation in buying
+        is_offered = c.nation in self.offering.get(i.part, ())
+        if had != has and is_offered and i.part in self.parts:
+            _add(self.names[c.nation], self.parts[i.part].name, had - has)
 
     def result(self) -> dict[Any, int]:
         return {(n, _bag(self.names.get(n.id))): 1 for n in self.nations.values()}

@@ -170,13 +170,12 @@ def q7(t: Tables) -> Any:
     tree = q3(t)
     return t[Nation].nest(
         parts=lambda n: (
-            tree.unnest(lambda p, suppliers, customers: suppliers)
-            .where(
-                lambda p, suppliers, customers, s: (
-                    s[1] == n.id and not any(c[1] == n.id for c in customers)
+            tree.where(
+                lambda p, suppliers, customers: (
+                    any(s[1] == n.id for s in suppliers)
+                    and not any(c[1] == n.id for c in customers)
                 )
-            )
-            .select(lambda p, suppliers, customers, s: p.name)
+            ).select(lambda p, suppliers, customers: p.name)
         )
     )
 
