@@ -5,6 +5,7 @@ from __future__ import annotations
 from asv_benchmarks.cliffs import (
     cyclic,
     floats,
+    loops,
     orders,
     pairs,
     recursive,
@@ -25,6 +26,7 @@ FAMILIES: dict[str, tuple[Cliff, ...]] = {
     "statements": statements.CLIFFS,
     "floats": floats.CLIFFS,
     "recursive": recursive.CLIFFS,
+    "loops": loops.CLIFFS,
     "starting": starting.CLIFFS,
     "spellings": spellings.CLIFFS,
 }
@@ -42,6 +44,7 @@ WATCHED = (
     "`<` of both sides, then the key",
     "float sums, one change",
     "closure of a digraph, one edge",
+    "PageRank by `left_join`, one edge",
 )
 """One or two of each family, which asv and `make bench` measure."""
 

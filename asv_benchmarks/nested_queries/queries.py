@@ -169,14 +169,11 @@ def q7(t: Tables) -> Any:
     """Nations with the parts that have a supplier of the nation and no customer of it, from Q3."""
     tree = q3(t)
     return t[Nation].nest(
-        parts=lambda n: (
-            tree.where(
-                lambda p, suppliers, customers: (
-                    any(s[1] == n.id for s in suppliers)
-                    and not any(c[1] == n.id for c in customers)
-                )
-            ).select(lambda p, suppliers, customers: p.name)
-        )
+        parts=lambda n: tree.where(
+            lambda p, suppliers, customers: (
+                any(s[1] == n.id for s in suppliers) and not any(c[1] == n.id for c in customers)
+            )
+        ).select(lambda p, suppliers, customers: p.name)
     )
 
 

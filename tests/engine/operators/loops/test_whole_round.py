@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Count, Database, Max, Sum, iterate
+from reactive import Count, Database, Max, Min, Sum, iterate
 from reactive.engine.operators.loop.loop_recomputation import AdaptiveLoop
 from tests.budget import examples
 
@@ -112,7 +112,42 @@ def semi_joined(edges: Rel, ranks: Rel) -> Rel:
     return some.union_all(sums_of(edges, ranks).select(lambda node, total: Rank(node, total % 23)))
 
 
+def nearest(edges: Rel, ranks: Rel) -> Rel:
+    """The rows of one side are the groups of a product; copies of a row are one group."""
+    return (
+        edges.join(ranks)
+        .group_by(lambda e, r: e)
+        .aggregate(Min(lambda e, r: (abs(r.value - e.weight), r.value)))
+        .select(lambda e, best: Rank(e.dst, best[0] + best[1] % 3))
+    )
+
+
+def farthest_of_some(edges: Rel, ranks: Rel) -> Rel:
+    """A group may lose all of its pairs, and the other side decides the group."""
+    return (
+        ranks.join(edges)
+        .where(lambda r, e: (r.value + e.weight) % 2 == 0)
+        .group_by(lambda r, e: e.src)
+        .aggregate(Max(lambda r, e: (r.value * e.weight, e.weight)))
+        .select(lambda src, best: Rank(src, best[0] % 9))
+        .union_all(ranks.where(lambda r: r.value < 2))
+    )
+
+
+def added_up_over_a_product(edges: Rel, ranks: Rel) -> Rel:
+    return (
+        ranks.join(edges)
+        .where(lambda r, e: r.value != e.weight)
+        .group_by(lambda r, e: (e.dst, e.weight))
+        .aggregate(Sum(lambda r, e: r.value), Count())
+        .select(lambda key, total, n: Rank(key[0], (total + n) % 6))
+    )
+
+
 STEPS = (
+    nearest,
+    farthest_of_some,
+    added_up_over_a_product,
     left_joined,
     left_joined_and_tested,
     left_joined_with_a_rest,
