@@ -443,9 +443,11 @@ class ByReference:
             found = self.round(found)
         return found
 
-    def settle(self, rows: list[list[Any]], done: int, most: int) -> tuple[list[list[Any]], int]:
+    def settle(
+        self, rows: list[list[Any]], done: int, most: int
+    ) -> tuple[list[list[Any]], int, bool]:
         """Return the rows as they are: there are no rounds but single ones."""
-        return rows, 0
+        return rows, 0, False
 
     def forget(self) -> None:
         self._given = {}

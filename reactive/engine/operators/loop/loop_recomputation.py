@@ -57,10 +57,13 @@ class Rounds(Protocol):
     def run(self, rows: Sequence[list[Row]], times: int) -> list[list[Row]]:
         """Return the relations after `times` rounds."""
 
-    def settle(self, rows: list[list[Row]], done: int, most: int) -> tuple[list[list[Row]], int]:
+    def settle(
+        self, rows: list[list[Row]], done: int, most: int
+    ) -> tuple[list[list[Row]], int, bool]:
         """Return the relations after some rounds, `most` at most, and the number of rounds.
 
-        `done` is the number of single rounds before.
+        `done` is the number of single rounds before. The last item is True if the last round moved
+        no row.
         """
 
     def forget(self) -> None:
@@ -132,7 +135,9 @@ class Loop:
         others = 0
         rest = self.max_rounds
         while rest:
-            rows, done = rounds.settle(rows, others, rest - 1)
+            rows, done, is_settled = rounds.settle(rows, others, rest - 1)
+            if is_settled:
+                return rows
             before, (rows, moved) = rows, self._passed_on(rows, rounds.round(rows))
             if not moved:
                 return before

@@ -33,6 +33,8 @@ class SettlingRounds:
     def __init__(self, kept: KeptRounds, near: Sequence[NearRows | None]) -> None:
         self._kept = kept
         self._near = near
+        self.is_settled = False
+        """True if the last round moved no row."""
         self._totals: list[list[Column] | None] = [None] * len(near)
         """By relation, the totals of the rows passed on last; None while no row has moved."""
         self._moved: list[list[bool]] = [[] for _ in near]
@@ -63,6 +65,7 @@ class SettlingRounds:
                 near[relation] = found
             moved = [self._pass_on(r, made[r], later[r], near[r]) for r in near]
             if not any(moved):
+                self.is_settled = True
                 return done + 1
         return most
 

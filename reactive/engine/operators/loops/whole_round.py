@@ -152,10 +152,11 @@ class WholeRound:
 
     def settle(
         self, rows: Sequence[list[Row]], done: int, most: int
-    ) -> tuple[list[list[Row]], int]:
+    ) -> tuple[list[list[Row]], int, bool]:
         """Run rounds over a layout until no row moves, at most `most`, after `done` other rounds.
 
-        Return the relations and the number of rounds: 0 if there is no layout.
+        Return the relations, the number of rounds, which is 0 if there is no layout, and True if
+        the last round moved no row.
         """
         if done == 0:
             tries = range(self._first, self._first + TRIES)
@@ -169,10 +170,10 @@ class WholeRound:
                 self._tries = range(0)
                 more = settling.run(most)
                 self._looked += more * kept.count_touched() // 2
-                return self._settled_rows(settling, found), more
+                return self._settled_rows(settling, found), more, settling.is_settled
             if done == self._tries[-1]:
                 self._waits, self._patience = self._patience, min(2 * self._patience, LONGEST)
-        return found, 0
+        return found, 0, False
 
     def round(self, rows: Sequence[list[Row]]) -> list[list[Row]]:
         """Return the relations after one round."""

@@ -152,7 +152,7 @@ class Side:
     def edit(self, transaction: list[tuple[bool, Edge]]) -> type | None:
         with pytest.MonkeyPatch.context() as patch:
             if self.single:
-                patch.setattr(WholeRound, "settle", lambda self, rows, done, most: (rows, 0))
+                patch.setattr(WholeRound, "settle", lambda self, rows, done, most: (rows, 0, False))
             try:
                 with self.db.transaction():
                     for is_new, edge in transaction:
