@@ -24,12 +24,14 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import (
     Attribute,
+    Conditional,
     Constant,
     Display,
     Expr,
     Item,
     Lifted,
     Local,
+    Operation,
     Parameter,
     constant,
     one_value,
@@ -72,17 +74,27 @@ class NoLayout(Exception):
 @dataclass(frozen=True, slots=True)
 class AggregateLoop:
     """A loop into an aggregate: its chain, its base, the join if the base is one, and the slots
-    that it reads."""
+    that it reads; of an outer join, the side whose rows without a partner it reads."""
 
     chain: tuple[plan.Node, ...]
     base: plan.Node
     join: Joined | None
     loop: Callable[..., Any]
     reads: tuple[int, ...]
+    side: str = ""
 
     @property
     def inputs(self) -> tuple[plan.Node, ...]:
-        return (self.base,) if self.join is None else (self.join.left, self.join.right)
+        if self.join is None:
+            return (self.base,)
+        return (self.join.left, self.join.right)
+
+    @property
+    def kept(self) -> tuple[plan.Node, ...]:
+        """The inputs whose rows it reads: constant ones stay so while keys do."""
+        if self.join is None or not self.side:
+            return self.inputs
+        return (self.join.left if self.side == "left" else self.join.right,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +256,12 @@ class Fields:
         return {place: column(substitute(expr, locals_), names) for place, expr in wanted}
 
     @property
+    def is_record(self) -> bool:
+        """True if the rows are records or tuples, and so never None."""
+        row = self._pipeline.value()
+        return makes_record(row) or _is_tuple_display(row) or len(self._pipeline.row) > 1
+
+    @property
     def _more(self) -> list[str]:
         return [] if self.padding is None else [ROW.name]
 
@@ -291,7 +309,9 @@ class Layout:
         """Return the loops of constant values into an aggregate, and the pairs of other loops."""
         given, pairs = [], []
         for stream in streams:
-            if any(self._slot_of(each)[1] for each in stream.inputs):
+            if stream.side and any(self._slot_of(each)[1] for each in stream.kept):
+                raise NoLayout
+            if any(self._slot_of(each)[1] for each in stream.kept):
                 pairs.append(self._pairs(node, stream))
                 self.reads += [] if pairs[-1].outer is None else [pairs[-1].outer]
             else:
@@ -344,8 +364,6 @@ class Layout:
             reader = Reader(self._forms[form], 0, {})
             pipeline = RowPipeline(chain, 1, shapes(base))
             return self._read_pairs(node, pipeline, reader, (form, None, None, None))
-        if isinstance(join, plan.OuterJoin):
-            raise NoLayout
         (left, of_left), (right, of_right) = self._slot_of(join.left), self._slot_of(join.right)
         count = bindings(join.left)
         if (of_left and of_right) or residual(join) is not None or (of_left and count != 1):
@@ -422,6 +440,13 @@ class Reader:
     def read(self, expr: Expr) -> Expr:
         """Rewrite `expr` to read variables: fields of the relation, and the constant row."""
         match expr:
+            case Operation("is" | "is not" as symbol, (of, Constant(None))) if of == self._row:
+                if self.fields.is_record:
+                    return constant(symbol == "is not")
+            case Conditional(test, then, other):
+                decided = self.read(test)
+                if isinstance(decided, Constant) and isinstance(decided.value, bool):
+                    return self.read(then if decided.value else other)
             case Attribute(of, name) if of == self._row:
                 return self.fields.local(Attribute(Parameter(0), name))
             case Item(of, Constant() as key) if of == self._row:

@@ -225,6 +225,8 @@ class WholeRound:
     def _make_kept_rounds(self, rows: Sequence[list[Row]]) -> KeptRounds | None:
         """Return the rounds over a layout that start with `rows`; None if there is none."""
         assert self.layout is not None
+        self._forget_rounds()
+        self._slots[: self.changing] = rows
         try:
             for place in self.layout.reads:
                 self._fill(place)
@@ -232,6 +234,12 @@ class WholeRound:
         except Exception as error:  # a round raises it, or finds that it is ignored
             reraise_asynchronous(error)
             return None
+
+    def _forget_rounds(self) -> None:
+        """Release the results that change from round to round."""
+        for place in range(self.given, len(self._slots)):
+            if self._varies[place]:
+                self._slots[place] = None
 
     def _fill(self, place: int) -> None:
         """Compute the rows of a slot, if they are missing, and the slots that it reads."""
@@ -244,9 +252,7 @@ class WholeRound:
     def _settled_rows(self, settling: SettlingRounds, rows: Sequence[list[Row]]) -> list[list[Row]]:
         """Return the relations that settled rounds pass on; `rows` are those before."""
         slots, found = self._slots, list(rows)
-        for place in range(self.given, len(slots)):
-            if self._varies[place]:
-                slots[place] = None
+        self._forget_rounds()
         assert self.layout is not None
         for relation, groups in self.layout.groups.items():
             made = settling.aggregate_rows(relation)
@@ -262,9 +268,9 @@ class WholeRound:
         slots = self._slots
         made = kept.run(times)
         self._looked += times * kept.count_touched() // 2  # columns take half the time of rows
-        for place in range(self.given, len(slots)):
-            if self._varies[place]:
-                slots[place] = made.get(place)
+        self._forget_rounds()
+        for place, rows in made.items():
+            slots[place] = rows
         for place in self._tops:
             self._fill(place)
         return [slots[place] for place in self._tops]
@@ -344,7 +350,7 @@ class WholeRound:
                 loop, places = self._alone_loop(join, chain, side, sink_of, into)
             else:
                 loop, places = self._join_loop(join, chain, sink_of, into, key)
-            streams.append(AggregateLoop(chain, base, join, loop, tuple(places)))
+            streams.append(AggregateLoop(chain, base, join, loop, tuple(places), side))
         return streams
 
     def _chains(self, node: plan.Node) -> list[Chained]:

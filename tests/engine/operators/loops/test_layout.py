@@ -254,9 +254,25 @@ def padded_in_part(edges: Rel, times: int) -> Rel:
     return iterate(step, edges.select(lambda e: Rank(e.src, 1.0)), times=times)
 
 
+def without_partners(edges: Rel, times: int) -> Rel:
+    """Constant rows without a row of the last round count in each round."""
+
+    def step(ranks: Rel) -> Rel:
+        return (
+            nodes_of(edges)
+            .left_join(edges, on=lambda n, e: n == e.dst)
+            .left_join(ranks, on=lambda n, e, r: (None if e is None else e.src) == r.node)
+            .group_by(lambda n, e, r: n)
+            .aggregate(Sum(lambda n, e, r: 0.5 if r is None else r.value * e.weight), Count())
+            .select(lambda n, total, count: Rank(n, 0.15 + total / count))
+        )
+
+    return iterate(step, nodes_of(edges).select(lambda n: Rank(n, 1.0)), times=times)
+
+
 LOOPS = (
     *(ranks, sinks, twice_at_first, merged, pairs, two, raising_late, unread),
-    *(padded, padded_and_read_at_once, padded_in_part),
+    *(padded, padded_and_read_at_once, padded_in_part, without_partners),
 )
 
 
@@ -362,6 +378,7 @@ def test_rows_without_a_group_do_not_hinder_a_layout() -> None:
     edges = [Edge(0, 1, 1.5), Edge(1, 0, 1.5), Edge(2, 0, 1.5)]
     assert layouts_of(padded, edges, 5) == [5, 5, 5]
     assert layouts_of(padded_and_read_at_once, edges, 5) == [5, 5, 5]
+    assert layouts_of(without_partners, edges, 5) == [5, 5, 5]
     assert layouts_of(padded_in_part, edges, 5) == [0, 0, 5]  # the second is not tried
 
 
