@@ -73,6 +73,7 @@ from optimizer.expr import (
     conjunction,
     conjuncts,
     reads,
+    walk,
 )
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.operand_checks import (
@@ -88,6 +89,7 @@ from optimizer.plans.properties import bindings, fact, once, row_shape, shapes
 from optimizer.record import record
 from optimizer.traverse import called
 
+COMPARES = frozenset({"<", "<=", ">", ">=", "in"})
 AnyJoin = plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
 
@@ -418,7 +420,8 @@ def _find_bounds(join: AnyJoin) -> Bounds | None:
     if not isinstance(rest, Lifted):
         return None
     comparisons, other = _split_comparisons(join, rest)
-    return Bounds(_ranges(join, rest, *comparisons), other) if comparisons else None
+    count = bindings(join.left)
+    return Bounds(ranges_by(rest, count, *comparisons), other) if comparisons else None
 
 
 def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], tuple[Expr, ...]]:
@@ -431,7 +434,7 @@ def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], t
     count, of = bindings(join.left), pair_shapes(join)
     tests = conjuncts(rest.body)
     for place, test in enumerate(tests):
-        comparisons = _comparisons_of(test, count, of)
+        comparisons = comparisons_of(test, count, of)
         is_used = bool(comparisons)
         for comparison in comparisons:
             if not found or (len(found) == 1 and _is_other_end(found[0], comparison)):
@@ -445,7 +448,7 @@ def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], t
     return found, tuple(other)
 
 
-def _comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...]:
+def comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...]:
     """Return the comparisons of the sides that a test is, or that follow from it for ints."""
     plain = comparison_of(test, count)
     if plain is not None:
@@ -454,6 +457,14 @@ def _comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...
         test = test.of
     bare = without_attempts(test)
     return comparisons_with_checks(bare, of, lambda expr: side_of(expr, count))
+
+
+def compares_rows(expr: Expr) -> bool:
+    """Return True if an expression has a part that compares values of several bindings."""
+    return any(
+        isinstance(part, Operation) and part.operator in COMPARES and len(reads(part)) > 1
+        for part in walk(expr)
+    )
 
 
 def comparison_of(test: Expr, count: int) -> Comparison | None:
@@ -480,11 +491,13 @@ def _is_other_end(one: Comparison, other: Comparison) -> bool:
     return one.left_is_low != other.left_is_low
 
 
-def _ranges(join: AnyJoin, on: Lifted, *tests: Comparison) -> Ranges:
-    """Return the ranges of both sides, from at most one comparison for each end."""
+def ranges_by(on: Lifted, count: int, *tests: Comparison) -> Ranges:
+    """Return the ranges of both sides, from at most one comparison for each end.
+
+    `count` is the number of left bindings.
+    """
     low = next((test for test in tests if test.left_is_low), None)
     high = next((test for test in tests if not test.left_is_low), None)
-    count = bindings(join.left)
 
     def left(test: Comparison | None) -> Lifted | None:
         return None if test is None else of_left(on, test.left, count)

@@ -68,6 +68,14 @@ def delta_keys(keyed: Sequence[Keyed]) -> Sequence[Any]:
     return keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]
 
 
+def has_both_signs(keyed: Sequence[Keyed]) -> bool:
+    """Return True if a delta deletes and inserts rows."""
+    if len(keyed) < 2 or type(keyed) is KeyedBatch:
+        return False
+    weights = [pair[1] for _, pair in keyed]
+    return min(weights) < 0 < max(weights)
+
+
 class RowReceiver(Protocol):
     """Container that rows are added to by key."""
 

@@ -18,16 +18,14 @@ from typing import Any
 
 from reactive.engine.collections.index import (
     ERROR_KEY,
-    NOTHING,
     Index,
     Key,
     KeyedPair,
     MovedKey,
     Range,
-    WeightedRows,
 )
 from reactive.engine.collections.range_index import RangeIndex
-from reactive.engine.collections.zset import Row
+from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 MANY = 24
@@ -43,8 +41,8 @@ class KeyOrders:
     >>> for amount in range(100):
     ...     index.add("anna", amount, 1)
     >>> orders = KeyOrders(int, Range(own="point", other="low"))
-    >>> orders.find(index, MovedKey(96, 98, "anna"))
-    [96, 97]
+    >>> orders.pairs(index, MovedKey(96, 98, "anna"))
+    [(96, 1), (97, 1)]
     """
 
     __slots__ = ("__weakref__", "_by_key", "_of", "_value")
@@ -54,22 +52,16 @@ class KeyOrders:
         self._of = of
         self._by_key: dict[Key, RangeIndex] = {}
 
-    def find(
-        self, index: Index, key: MovedKey, since: Iterable[KeyedPair] = (), default: Any = NOTHING
-    ) -> Any:
-        """Return the bucket of rows that a bound finds, and did not find before it moved.
+    def pairs(self, index: Index, key: MovedKey, since: Iterable[KeyedPair] = ()) -> list[Pair]:
+        """Return the rows that a bound finds, and did not find before it moved.
 
         They are the rows before the delta `since`, which the index has applied.
         """
         order: Any = self._order(index, key.key)
-        has_errors = bool(order.pairs(ERROR_KEY))
         changed = [(self._key(pair[0]), pair) for each, pair in since if each == key.key]
         if changed:
             order = order.earlier(changed)
-        elif not has_errors:
-            return order.find(key, default)
-        pairs = [*order.pairs(key), *order.pairs(ERROR_KEY)]
-        return WeightedRows(enumerate(pairs)) or default
+        return [*order.pairs(key), *order.pairs(ERROR_KEY)]
 
     def follow(self, delta: Iterable[KeyedPair], sign: int = 1) -> None:
         """Apply a delta of the index, or take it back if `sign` is -1."""

@@ -12,7 +12,7 @@ from optimizer.expr import Expr, Function, Lifted
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
 from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
-from optimizer.plans.side_conditions import AnyJoin, bounds_of, pair_shapes, residual
+from optimizer.plans.side_conditions import AnyJoin, bounds_of, compares_rows, pair_shapes, residual
 from optimizer.traverse import read_functions
 from reactive.engine.codegen import loop_expressions
 from reactive.engine.codegen import probe_order as order_of_probes
@@ -283,7 +283,7 @@ def make_join_operator(
         if isinstance(node, plan.Aggregate):
             aggregate = plain_aggregate(node)
             sink = lambda pipeline: grouping_sink(node, pipeline, aggregate)  # noqa: E731
-        bounds = _bounds_maker(join, chain, sink, (left, right), by_range=by_range)
+        bounds = _bounds_maker(join, chain, node, sink, (left, right), by_range=by_range)
         pairing = joined_groups.JoinIndexes(left, right, table, bounds)
 
         def carefully(*deltas: Sequence[Any]) -> Sequence[Pair]:
@@ -305,6 +305,7 @@ def make_join_operator(
 def _bounds_maker(
     join: AnyJoin,
     chain: tuple[plan.Node, ...],
+    node: plan.Node,
     sink_of: SinkOf | None,
     indexes: tuple[index_by.IndexBy, index_by.IndexBy],
     *,
@@ -312,17 +313,20 @@ def _bounds_maker(
 ) -> Callable[[], moved_bounds.MovedBounds] | None:
     """Return the maker of the part that finds moved bounds; None if no values are compared.
 
-    Without a sink, pairs are only counted.
+    `node` reads the chain. Without a sink, pairs are only counted.
     """
-    if isinstance(join, plan.Product) or (bounds := bounds_of(join)) is None:
+    bounds = bounds_of(join) if by_range else None
+    called = read_functions(join, *chain, node)
+    if bounds is None and not any(compares_rows(function.body) for function in called):
         return None
-    compared, tests, ranges = join, bounds.other, bounds.ranges
+    tests = () if (rest := _residual(join)) is None else (rest.body,)
+    ranges, other = (None, tests) if bounds is None else (bounds.ranges, bounds.other)
 
     def make() -> moved_bounds.MovedBounds:
-        values: Sequence[Expr] = tests
+        values: Sequence[Expr] = other
         if sink_of is not None:
-            values = values_of_pairs(shapes(compared), tests, chain, sink_of)
-        return moved_bounds.MovedBounds(compared, ranges, values, indexes, by_range=by_range)
+            values = values_of_pairs(pair_shapes(join), other, chain, sink_of)
+        return moved_bounds.MovedBounds(join, values, indexes, ranges)
 
     return make
 
@@ -346,7 +350,7 @@ def make_outer_join_operator(
     def make() -> matched_loop.OuterJoinRunner | matched_loop.GroupedOuterJoin:
         plain = make_matching_join(join, left, right, recall, by_range=by_range)()
         chained = PlainChain(chain).run
-        bounds = partial(_bounds_maker, join, chain, indexes=(left, right), by_range=by_range)
+        bounds = partial(_bounds_maker, join, chain, node, indexes=(left, right), by_range=by_range)
         if not isinstance(node, plan.Aggregate):
             pairing = joined_groups.JoinIndexes(left, right, None, bounds(ListSink))
             found = recall("loop", lambda: loops(ListSink))
@@ -380,7 +384,7 @@ def make_matching_join(
         rest = _residual(join)
         return partner_loops(count, of, rest, keeps_left=keeps_left, is_interned=is_interned)
 
-    bounds = _bounds_maker(join, (), None, (left, right), by_range=by_range)
+    bounds = _bounds_maker(join, (), join, None, (left, right), by_range=by_range)
 
     def counters(keeps_left: bool) -> predicate_matching.PartnerLoop:
         side = "left" if keeps_left else "right"

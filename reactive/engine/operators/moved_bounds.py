@@ -8,6 +8,9 @@ with both rows are the same: they cancel. Only the difference of two intervals i
     - o  with  10 < o.amount <= 12        a `MovedKey` of the deleted row
     + none                                a `MovedKey` of the inserted row
 
+Comparisons elsewhere, as in `1 if o.amount > l.least else 0` or below an `or`, are found too: then
+both rows are paired with the rows between, for which a comparison gives another result.
+
 Deleted and inserted rows are paired in the order of their bounds, among rows with the same key of
 an equation and the same other values. The weights may differ: the rest stays as it is.
 
@@ -26,27 +29,45 @@ from types import NoneType
 from typing import Any
 
 from optimizer.expr import (
+    TRUE,
     Attribute,
     Call,
     Constant,
     Expr,
     Item,
     Lifted,
+    Local,
+    Operation,
     Parameter,
+    origins,
     parts,
     reads,
+    row_names,
     tuple_of,
+    walk,
 )
+from optimizer.expressions.knowledge import Shapes
+from optimizer.expressions.operand_checks import Comparison
 from optimizer.plans.properties import bindings
-from optimizer.plans.side_conditions import AnyJoin, Ranges, join_match, of_left, of_right
+from optimizer.plans.side_conditions import (
+    AnyJoin,
+    Ranges,
+    comparisons_of,
+    join_match,
+    of_left,
+    of_right,
+    pair_shapes,
+    ranges_by,
+    side_of,
+)
 from reactive.engine.collections import key_orders
 from reactive.engine.collections.index import (
     Key,
-    KeyedBatch,
     KeyedPair,
     Mark,
     MovedKey,
     WeightedRows,
+    has_both_signs,
 )
 from reactive.engine.collections.zset import Row, family_of
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
@@ -56,6 +77,7 @@ from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 PLAIN = frozenset({int, str, bytes, bool, NoneType, date, timedelta})
 """Classes whose equal instances are the same value."""
+TESTS = frozenset({"is", "is not", "==", "!=", "<", "<=", ">", ">=", "not"})
 Values = Callable[[Row], Any]
 Delta = Sequence[KeyedPair]
 Moving = tuple[Any, Row, int]
@@ -67,8 +89,9 @@ class MovedBounds:
 
     Parameters
     ----------
-    values_read: the expressions that are evaluated for a pair, but for the comparisons.
-    by_range: True if the keys of the indexes are the compared values.
+    values_read: the expressions that are evaluated for a pair, but for those that give `ranges`.
+    ranges: the ranges that are the keys of the indexes; None if keys are of an equation, or all
+        rows have one: then `values_read` are searched for comparisons.
     """
 
     __slots__ = ("_indexes", "_orders", "_sides")
@@ -76,38 +99,47 @@ class MovedBounds:
     def __init__(
         self,
         join: AnyJoin,
-        ranges: Ranges,
         values_read: Sequence[Expr],
         indexes: tuple[IndexBy, IndexBy],
-        *,
-        by_range: bool,
+        ranges: Ranges | None,
     ) -> None:
-        count, on, by_key = bindings(join.inputs()[0]), join_match(join).on, not by_range
-        assert isinstance(on, Lifted)
-        self._indexes = indexes
+        count, self._indexes = bindings(join.left), indexes
+        names = row_names(count + 1)
+        on = Lifted(TRUE, names, origins(join_match(join).on), count + 1)
+        found = _ValuesRead(count, pair_shapes(join), is_by_range=ranges is not None)
+        for expr in values_read:
+            found.read(expr)
+        every = [ranges_by(on, count, each) for each in found.comparisons]
         self._sides: list[MovedRows | None] = []
-        self._orders: list[key_orders.KeyOrders | None] = []
-        spans, reaches = (ranges.left, ranges.right), side_ranges(ranges)
+        self._orders: list[list[key_orders.KeyOrders]] = []
         for side, places in enumerate((range(count), range(count, count + 1))):
-            values = _unchanged_values(values_read, frozenset(places))
-            value = spread_bindings(range_key(spans[side]).function, len(places))
-            orders = partial(key_orders.KeyOrders, value, reaches[side])
+            size = len(places)
+            spans = [(each.left, each.right)[side] for each in every]
+            reaches = [side_ranges(each)[side] for each in every]
+            values = [spread_bindings(range_key(span).function, size) for span in spans]
             self._orders.append(
-                indexes[side].key_orders((spans[side], reaches[side]), orders) if by_key else None
+                [
+                    indexes[side].key_orders(
+                        (span, reach), partial(key_orders.KeyOrders, value, reach)
+                    )
+                    for span, reach, value in zip(spans, reaches, values, strict=True)
+                ]
             )
-            if values is None:
+            unchanged = found.unchanged(side)
+            if unchanged is None or (ranges is None and not every):
                 self._sides.append(None)
                 continue
-            of_side = (of_left, of_right)[side](on, tuple_of(*values), count)
-            unchanged = spread_bindings(of_side, len(places))
-            self._sides.append(MovedRows(indexes[1 - side], unchanged, value if by_key else None))
+            of_side = (of_left, of_right)[side](on, tuple_of(*unchanged), count)
+            read = spread_bindings(of_side, size)
+            bound = None if ranges is not None else _tuple_maker(values)
+            self._sides.append(MovedRows(indexes[1 - side], read, bound))
 
     def find(self, left: Delta, right: Delta) -> tuple[int, Delta] | None:
         """Return a side, 0 or 1, with its delta by moved keys; None if no row has moved.
 
         If rows of both sides have moved, it is the side with more rows on the other one.
         """
-        sides = [(side, delta) for side, delta in ((1, right), (0, left)) if _is_mixed(delta)]
+        sides = [(side, delta) for side, delta in ((1, right), (0, left)) if has_both_signs(delta)]
         if len(sides) == 2 and self._indexes[0].index.rows < self._indexes[1].index.rows:
             sides.reverse()
         for side, delta in sides:
@@ -118,7 +150,7 @@ class MovedBounds:
 
     def moved_rows(self, side: int, delta: Delta) -> Delta | None:
         """Return the delta of a side, 0 or 1, by moved keys; None if no row has moved."""
-        return self._pair(side, delta) if _is_mixed(delta) else None
+        return self._pair(side, delta) if has_both_signs(delta) else None
 
     def _pair(self, side: int, delta: Delta) -> Delta | None:
         rows = self._sides[side]
@@ -129,14 +161,19 @@ class MovedBounds:
 
         It finds the rows before the delta `since`, which the side has applied.
         """
-        orders, index = self._orders[side], self._indexes[side]
-        if orders is None or find is FINDS_NOTHING:
+        every, index = self._orders[side], self._indexes[side]
+        if not every or find is FINDS_NOTHING:
             return find
 
         def found(key: Any, default: Any) -> Any:
             if key.__class__ is not MovedKey:
                 return find(key, default)
-            return orders.find(index.index, key, since, default)
+            rows = WeightedRows()
+            for orders, new, old in zip(every, key.new, key.old, strict=True):
+                for moved in (MovedKey(new, old, key.key), MovedKey(old, new, key.key)):
+                    pairs = orders.pairs(index.index, moved, since)
+                    rows.update((index.handle(pair[0]), pair) for pair in pairs)
+            return rows or default
 
         return found
 
@@ -232,39 +269,58 @@ class MovedRows:
 _bound_of: Callable[[Moving], Any] = itemgetter(0)
 
 
-def _is_mixed(delta: Delta) -> bool:
-    """Return True if a delta deletes and inserts rows."""
-    if len(delta) < 2 or type(delta) is KeyedBatch:
-        return False
-    weights = [pair[1] for _, pair in delta]
-    return min(weights) < 0 < max(weights)
-
-
 def _identity(value: Any) -> Hashable:
     """Return a value that is equal for the same objects, and for equal ones of a plain class."""
     return (value.__class__, value) if value.__class__ in PLAIN else id(value)
 
 
-def _unchanged_values(exprs: Sequence[Expr], places: frozenset[int]) -> list[Expr] | None:
-    """Return the values of a side that expressions read; None if they read its whole row."""
-    found: dict[Expr, None] = {}
-    for expr in exprs:
-        _add_values(expr, places, found)
-    whole = {Parameter(place) for place in places}
-    return None if whole <= found.keys() else list(found)
+def _tuple_maker(values: Sequence[Values]) -> Values:
+    return lambda row: tuple([value(row) for value in values])
 
 
-def _add_values(expr: Expr, places: frozenset[int], found: dict[Expr, None]) -> None:
-    """Add the fields and rows of a side that an expression reads, as far as they are known."""
-    if not reads(expr) & places:
-        return
-    if _is_path(expr):
-        found[expr] = None
-        return
-    if isinstance(expr, Call) and isinstance(expr.function, Attribute):
-        expr = Call(expr.function.of, expr.arguments, expr.keywords)  # a method is of its object
-    for part in parts(expr):
-        _add_values(part, places, found)
+class _ValuesRead:
+    """What expressions over a pair read: comparisons of the two rows, and values of each."""
+
+    def __init__(self, count: int, of: Shapes, *, is_by_range: bool) -> None:
+        self._count = count
+        self._of = of
+        self._is_by_range = is_by_range
+        self.comparisons: list[Comparison] = []
+        self._values: dict[Expr, None] = {}
+
+    def unchanged(self, side: int) -> list[Expr] | None:
+        """Return the values of a side that must be the same; None if its whole row is read."""
+        own = (range(self._count), range(self._count, self._count + 1))[side]
+        whole = {Parameter(place) for place in own}
+        if whole <= self._values.keys():
+            return None
+        return [value for value in self._values if reads(value) <= {*own}]
+
+    def read(self, expr: Expr) -> None:
+        """Add what an expression reads, as far as it is known."""
+        if not reads(expr):
+            return
+        if _is_path(expr) or (_is_test(expr) and side_of(expr, self._count) is not None):
+            self._values[expr] = None
+            return
+        found = () if self._is_by_range else self._compared(expr)
+        self.comparisons += [each for each in found if each not in self.comparisons]
+        if isinstance(expr, Call) and isinstance(expr.function, Attribute):
+            expr = Call(expr.function.of, expr.arguments, expr.keywords)  # of a method's object
+        for part in () if found else parts(expr):
+            self.read(part)
+
+    def _compared(self, expr: Expr) -> tuple[Comparison, ...]:
+        """Return the comparisons of both sides that an expression is."""
+        if not isinstance(expr, Operation) or any(isinstance(p, Local) for p in walk(expr)):
+            return ()
+        return comparisons_of(expr, self._count, self._of)
+
+
+def _is_test(expr: Expr) -> bool:
+    """Return True for an expression whose values are booleans, without variables."""
+    is_test = isinstance(expr, Operation) and expr.operator in TESTS
+    return is_test and not any(isinstance(part, Local) for part in walk(expr))
 
 
 def _is_path(expr: Expr) -> bool:

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reactive.engine.collections.index import Key, KeyedPair
+from reactive.engine.collections.index import Key, KeyedPair, has_both_signs
 from reactive.engine.collections.zset import Row
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
 from reactive.engine.operators.join import KeyCandidates
@@ -72,7 +72,7 @@ class PartnerLoop:
 
         `find_left` looks up the rows before the delta `left`.
         """
-        if self._bounds is not None and len(right) > 1:
+        if self._bounds is not None and has_both_signs(right):
             if self._made_bounds is None:
                 self._made_bounds = self._bounds()
             moved = self._made_bounds.moved_rows(1 - self._side, right)

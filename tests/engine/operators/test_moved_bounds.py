@@ -74,6 +74,20 @@ QUERIES: dict[str, Make] = {
     ),
     "within customer": lambda o, lim: WITHIN_CUSTOMER(o, lim).select(lambda b, a: (b.name, a.id)),
     "several": lambda o, lim: WITHIN_CUSTOMER(o, lim).select_many(lambda b, a: (b.name, a.region)),
+    "or": lambda o, lim: o.join(lim, on=lambda a, b: a.amount > b.least or a.id % 5 == 0).select(
+        lambda a, b: a.id
+    ),
+    "conditional": lambda o, lim: o.join(lim, on=lambda a, b: a.customer == b.customer).select(
+        lambda a, b: (a.id, "high" if a.amount >= b.least else "low")
+    ),
+    "sum of conditionals": lambda o, lim: (
+        o.join(lim, on=lambda a, b: a.customer == b.customer)
+        .group_by(lambda a, b: (a.region, b.most is None))
+        .aggregate(Sum(lambda a, b: a.id if b.least < a.amount else 0), Count())
+    ),
+    "either end": lambda o, lim: o.join(
+        lim, on=lambda a, b: a.customer == b.customer and (a.amount < b.least or b.most < a.amount)
+    ).select(lambda a, b: a.id),
     "two limits": lambda o, lim: (
         BY_LEAST(o, lim)
         .join(lim, on=lambda a, b, c: a.amount < c.most)

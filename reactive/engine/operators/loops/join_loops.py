@@ -60,6 +60,7 @@ from reactive.engine.collections.index import (
     KeyedBatch,
     KeyedPair,
     WeightedRows,
+    has_both_signs,
 )
 from reactive.engine.collections.trie import index_as_batch
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, consolidate, is_mixed
@@ -102,7 +103,7 @@ class JoinIndexes:
         """Return the arguments of the loops; None if the plain join must run."""
         if self.left.poisoned or self.right.poisoned:
             return None
-        if self._bounds is not None and (len(left) > 1 or len(right) > 1):
+        if self._bounds is not None and (has_both_signs(left) or has_both_signs(right)):
             moved = self._moved_bounds().find(left, right)
             if moved is not None:
                 return self._of_moved(left, right, *moved)
