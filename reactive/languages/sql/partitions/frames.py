@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import accumulate, chain, islice
@@ -127,8 +127,13 @@ class Entries:
         chunk, offset = self.at(place)
         return chunk.shown[offset]
 
-    def by_chunk(self, places: Sequence[int]) -> Iterator[tuple[Chunk, Sequence[int]]]:
-        """Yield the chunks of the rows at places, which ascend, and the offsets in each."""
+    def by_chunk(self, places: Sequence[int]) -> Iterable[tuple[Chunk, Sequence[int]]]:
+        """Return the chunks of the rows at places, which ascend, and the offsets in each."""
+        if len(self._chunks) == 1:
+            return ((self._chunks[0], places),)
+        return self._offsets(places)
+
+    def _offsets(self, places: Sequence[int]) -> Iterator[tuple[Chunk, Sequence[int]]]:
         starts, done = self._all_starts(), 0
         while done < len(places):
             number = bisect_right(starts, places[done]) - 1

@@ -325,24 +325,30 @@ class WindowPartition:
 
     def _show(self, said: Answers, out: list[Pair]) -> None:
         """Store new answers; append each old output row (-1) and new one (+1) to `out`."""
-        made, is_single = self._made, len(said) == 1
-        places = sorted(said[0] if is_single else set[int]().union(*said))
+        only = said[0] if len(said) == 1 else None
+        places = sorted(set[int]().union(*said) if only is None else only)
         left = iter(places)
         for chunk, offsets in self._order.entries.by_chunk(places):
             answers, rows = self._renew(chunk), chunk.rows
             for offset, place in zip(offsets, left, strict=False):
-                old, row = answers[offset], rows[offset]
-                new = said[0][place] if is_single else _with_answers(old, said, place)
-                if old is not HIDDEN:
-                    out.append((made.output_row(row, old), -1))
-                out.append((made.output_row(row, new), 1))
+                old, head = answers[offset], rows[offset][0]
+                if only is not None:  # as `output_row`, inlined for speed
+                    new = only[place]
+                    if old is not HIDDEN:
+                        out.append(((*head, old), -1))
+                    out.append(((*head, new), 1))
+                else:
+                    new = _with_answers(old, said, place)
+                    if old is not HIDDEN:
+                        out.append(((*head, *old), -1))
+                    out.append(((*head, *new), 1))
                 answers[offset] = new
 
 
 def _with_answers(old: Any, said: Answers, place: int) -> tuple[Any, ...]:
     """Return the answers of a row, some of them new; of a hidden row all are new."""
     known = (None,) * len(said) if old is HIDDEN else old
-    return tuple(new.get(place, answer) for new, answer in zip(said, known, strict=True))
+    return tuple([new.get(place, answer) for new, answer in zip(said, known, strict=True)])
 
 
 def _ask_on(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) -> None:
