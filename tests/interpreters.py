@@ -223,7 +223,7 @@ ROUNDS = {
     **dict.fromkeys(("Table", "Values", "Empty", "Known", "Given"), "list from outside the loop"),
     **dict.fromkeys(("SetOperation",), "only union: the others end the whole round"),
     **dict.fromkeys(
-        ("Negate", "Previous", "OuterJoin", "Reduce", "Top", "OrderBy", "Tolerate"),
+        ("Negate", "Previous", "Reduce", "Top", "OrderBy", "Tolerate"),
         "rounds by changes instead",
     ),
     **dict.fromkeys(("Fixpoint", "Component", "Iterate"), "a loop in a loop goes by changes"),
