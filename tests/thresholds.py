@@ -70,6 +70,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.engine.transactions.row_gate.BATCHED_FROM": Threshold(0),
     "reactive.engine.collections.order.LONG": Threshold(2, 512),
     "reactive.engine.dataflow.discrimination.WORTHWHILE": Threshold(1),
+    "reactive.engine.dataflow.key_readers.FEW_DROPPED": Threshold(0),
     "reactive.engine.codegen.emitter.LONGEST": Threshold(0),
     "reactive.engine.dataflow.schedule.BLOCK": Threshold(1),
     "reactive.engine.dataflow.schedule.MOST": Threshold(0),

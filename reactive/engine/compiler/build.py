@@ -64,6 +64,8 @@ WIRED = (
     *(physical.PhysicalFixpoint, physical.PhysicalLoop, physical.PhysicalNest),
 )
 """Physical nodes whose operation depends on their inputs."""
+BOTH = (0, 1)
+"""The ports of a join."""
 
 
 @dataclass(slots=True)
@@ -112,10 +114,12 @@ class Builder:
         deferred: bool = False,
         at: Any = NOWHERE,
         wiring: tuple[Hashable, ...] = (),
+        partnered: tuple[int, ...] = (),
     ) -> Node:
         """Return the node of the graph for a physical node over inputs.
 
-        `wiring` tells the roles of the inputs, if the physical node does not.
+        `wiring` tells the roles of the inputs, if the physical node does not; `partnered` are the
+        ports whose rows change nothing without a partner at the other port.
         """
         made = self.graph.node(
             (of.does, *wiring) if wiring else of.does,
@@ -128,7 +132,7 @@ class Builder:
             deferred=deferred,
             at=at,
         )
-        made.physical, made.wiring = of, wiring
+        made.physical, made.wiring, made.partnered = of, wiring, partnered
         return made
 
 
@@ -282,7 +286,8 @@ def _build_probe(
         make = make_outer_join_operator(
             join, parts[-1], tuple(chain), *operators, recall, by_range=by_range
         )
-    return builder.node(node, inputs, make, all_callables(parts))
+    partnered = BOTH if isinstance(join, INNER) else ()
+    return builder.node(node, inputs, make, all_callables(parts), partnered=partnered)
 
 
 def _build_match(
@@ -301,13 +306,22 @@ def _build_match(
     if builder.generates and is_read(join) and not isinstance(join, INNER):
         by_range = isinstance(node, physical.Intervals)
         make = make_matching_join(join, *operators, recall_of(node.known), by_range=by_range)
-    return builder.node(
+    made = builder.node(
         node,
         inputs,
         make,
         (match.on,),
         blamed=() if has_index else (match.right_key,),
     )
+    made.partnered = _partnered_ports(join, made.operator)
+    return made
+
+
+def _partnered_ports(join: AnyJoin, operator: Any) -> tuple[int, ...]:
+    """Return the ports whose rows without a partner change neither the output nor the state."""
+    if isinstance(join, plan.SemiJoin) and hasattr(operator, "held_keys"):
+        return (0,)
+    return BOTH if isinstance(join, INNER) else ()
 
 
 def _build_multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node:
@@ -379,7 +393,7 @@ def _build_pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) 
     recall, of = recall_of(node.known), (node.side, node.arguments, node.sums)
     make = make_pair_sums(join, chain, *of, operators, node.owner, recall)
     functions = (*all_callables([join, *chain]), *side_functions(node.side))
-    return builder.node(node, inputs, make, functions)
+    return builder.node(node, inputs, make, functions, partnered=BOTH)
 
 
 def _build_factorized_groups(
@@ -390,9 +404,9 @@ def _build_factorized_groups(
     assert isinstance(join, (*INNER, plan.OuterJoin)) and isinstance(aggregate, plan.Aggregate)
     operators = (inputs[0].operator, inputs[1].operator)
     make = make_factored_operator(aggregate, join, node.factors, operators, recall_of(node.known))
-    return builder.node(
-        node, inputs, make, all_callables([aggregate, join, *_nodes(*node.between)])
-    )
+    functions = all_callables([aggregate, join, *_nodes(*node.between)])
+    partnered = BOTH if isinstance(join, INNER) else ()
+    return builder.node(node, inputs, make, functions, partnered=partnered)
 
 
 def _build_fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: Inputs) -> Node:

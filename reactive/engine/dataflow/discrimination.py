@@ -53,38 +53,42 @@ WORTHWHILE = 12
 
 
 class DiscriminationNetwork:
-    """All readers of a node's output: some get every row, others are found by a field."""
+    """The readers of a node's output that are found by a field."""
 
-    __slots__ = ("_by_field", "_everything")
+    __slots__ = ("_by_field",)
 
     def __init__(self, readers: Sequence[Reader]) -> None:
-        self._everything = list(readers)
         self._by_field: list[_ByField] = []
-        while field := _most_compared(self._everything):
-            found = [reader for reader in self._everything if field in reader[0].constant_tests]
+        while field := _most_compared(readers):
+            found = [reader for reader in readers if field in reader[0].constant_tests]
             self._by_field.append(_ByField(field, found))
-            self._everything = [r for r in self._everything if field not in r[0].constant_tests]
+            readers = [r for r in readers if field not in r[0].constant_tests]
 
     @property
-    def looks_up(self) -> bool:
-        """True if some readers are found by a field."""
-        return bool(self._by_field)
+    def found(self) -> list[Reader]:
+        """The readers."""
+        return [reader for readers in self._by_field for reader in readers.all]
 
     def send(self, delta: Sequence[Any], enqueue: Enqueue) -> None:
-        """Put a delta into the inboxes of its readers, and enqueue each reader once."""
-        send(self._everything, delta, enqueue)
+        """Put the rows of a delta into the inboxes of the readers that need them."""
         for readers in self._by_field:
             readers.send(delta, enqueue)
+
+
+def find_network(readers: Sequence[Reader]) -> DiscriminationNetwork | None:
+    """Return the network of the readers that are found by a field; None if these are few."""
+    made = None if len(readers) < WORTHWHILE else DiscriminationNetwork(readers)
+    return made if made is not None and made.found else None
 
 
 class _ByField:
     """Readers that compare a field of their rows with constants."""
 
-    __slots__ = ("_classes", "_field", "_readers", "_wanted")
+    __slots__ = ("_classes", "_field", "_wanted", "all")
 
     def __init__(self, field: str, readers: list[Reader]) -> None:
         self._field = attrgetter(field)
-        self._readers = readers
+        self.all = readers
         wanted: dict[Any, list[int]] = {}
         for place, (node, _) in enumerate(readers):
             for value in node.constant_tests[field]:
@@ -104,11 +108,11 @@ class _ByField:
             chosen = self._chosen(delta)
         except Exception as error:  # an unhashable value, for example: the readers will raise
             reraise_asynchronous(error)
-            send(self._readers, delta, enqueue)
+            send(self.all, delta, enqueue)
             return
         for place, items in chosen.items():
             part = UniformDelta(items, delta.weight) if type(delta) is UniformDelta else items
-            send(self._readers[place : place + 1], part, enqueue)
+            send(self.all[place : place + 1], part, enqueue)
 
     def _chosen(self, delta: Sequence[Any]) -> dict[int, list[Any]]:
         """Return the items of a delta for each reader, by its place: rows of a batch, else pairs.

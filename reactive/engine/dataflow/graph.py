@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from optimizer.expr import Function
@@ -29,7 +29,6 @@ from reactive.engine.dataflow import snapshot
 from reactive.engine.dataflow.delivery_queue import DeliveryQueue
 from reactive.engine.dataflow.delta import Delta, MovesBySource
 from reactive.engine.dataflow.discrimination import (
-    DiscriminationNetwork,
     Subscribers,
     as_delta,
     view_rows_of,
@@ -46,6 +45,7 @@ from reactive.engine.dataflow.node import (
     is_deferred,
     takes_part,
 )
+from reactive.engine.dataflow.routing import Routing
 from reactive.engine.dataflow.schedule import (
     CommitStep,
     Fed,
@@ -58,8 +58,10 @@ from reactive.engine.dataflow.schedule import (
     rank_of_node,
     undo_failed_commit,
 )
-from reactive.engine.dataflow.walk import Walk
 from reactive.engine.dataflow.watch import OnStale, Watch
+
+if TYPE_CHECKING:
+    from reactive.engine.dataflow.walk import Walk
 
 MANY_SCHEDULES = 256
 Between: TypeAlias = Callable[[], object] | None
@@ -83,6 +85,7 @@ class Graph:
         self.late: dict[Node, None] = {}
         """The deferred nodes that have pending changes."""
         self._schedules: dict[tuple[Node, ...], Schedule | Walk] = {}
+        self._routing = Routing()
         self._leaves: dict[int, Node] = {}
         self.version = 0
         """The version of the last commit that stands."""
@@ -207,7 +210,7 @@ class Graph:
             if unread in dropped:  # several of the dropped nodes read it
                 continue
             dropped.add(unread)
-            is_scheduled |= not unread.is_routed
+            is_scheduled |= not unread.is_routed or any(map(self._routing.concerns, unread.inputs))
             if unread.is_remote:
                 self.remotes = tuple(node for node in self.remotes if node is not unread)
                 unread.operator.stop()
@@ -351,7 +354,7 @@ class Graph:
 
     def _compile_step(self, schedule: Schedule | Walk) -> None:
         """Generate the function that commits the sources of this schedule, for later commits."""
-        if isinstance(schedule, Walk):
+        if not isinstance(schedule, Schedule):
             schedule.compiled_step = schedule.commit(self, self._take_back)
         else:
             calls = {
@@ -440,12 +443,14 @@ class Graph:
         self.is_changing = True
         for port, source in enumerate(node.inputs):
             is_scheduled |= node.at is not NOWHERE and not source.routes
+            is_scheduled |= self._routing.concerns(source)
             source.connect(node, port)
         if is_scheduled:
             self._forget_schedules()
 
     def _forget_schedules(self) -> None:
         self._schedules.clear()
+        self._routing = Routing()
         for source in self._sources:
             source.compiled_step = None
 
@@ -453,13 +458,13 @@ class Graph:
         """Create the schedule that steps the readers of the given sources in topological order."""
         if len(self._schedules) > MANY_SCHEDULES:
             self._forget_schedules()
-        networks = {source: DiscriminationNetwork(source.consumers) for source in sources}
-        nodes = (
-            None
-            if any(network.looks_up for network in networks.values())
-            else find_reached_nodes(sources)
-        )
-        found = Walk(networks) if nodes is None else Schedule(sources, nodes)
+        nodes = find_reached_nodes(sources, self._routing)
+        if nodes is not None:
+            found: Schedule | Walk = Schedule(sources, nodes)
+        else:
+            from reactive.engine.dataflow.walk import Walk
+
+            found = Walk(sources, self._routing)
         self._schedules[sources] = found
         return found
 

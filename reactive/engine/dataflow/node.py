@@ -94,6 +94,8 @@ class Node:
             "deferred",
             "physical",
             "in_flight",
+            "by_key",
+            "partnered",
             "tracers",
             "wiring",
         ),
@@ -165,6 +167,10 @@ class Node:
         """Follow updates of a table from here to subscribers (of a source)."""
         self.physical: Any = None
         """The node of the physical plan that this node was built from."""
+        self.by_key: Any = None
+        """The readers found by the keys of other sides of joins (`key_readers.py`)."""
+        self.partnered: tuple[int, ...] = ()
+        """The ports whose rows change nothing without a partner at the other port."""
         self.wiring: tuple[Any, ...] = ()
         """The roles of its inputs, if the physical node does not tell them."""
         self.consumers: list[tuple[Node, int]] = []
@@ -258,6 +264,13 @@ class Node:
             self.consumers = [c for c in self.consumers if c[0] is not reader]
         else:
             self.routes.remove(reader)
+
+    def partner_of(self, port: int) -> Node | None:
+        """Return the input that must have a partner for the rows of another; None if none must."""
+        if port not in self.partnered or is_deferred(self):
+            return None
+        own, other = self.inputs[port], self.inputs[1 - port]
+        return None if other is own else other
 
     def readers(self) -> Iterator[Node]:
         """Yield the nodes that read this one."""

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from reactive.engine.dataflow.delta import Moves
     from reactive.engine.dataflow.discrimination import Delivery
     from reactive.engine.dataflow.node import LeafDelta, Node
+    from reactive.engine.dataflow.routing import Routing
     from reactive.engine.operators.operator import InLine
     from reactive.engine.operators.order_by import OrderBy
 
@@ -460,15 +461,17 @@ class Schedule:
             node.clear()
 
 
-def find_reached_nodes(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
+def find_reached_nodes(sources: tuple[Node, ...], routing: Routing) -> tuple[Node, ...] | None:
     """Return all nodes that these sources reach, in their order; None if too many, or if routed."""
+    if any(routing[source] is not None for source in sources):
+        return None
     found: dict[Node, None] = {}
     waiting = list(sources)
     while waiting:
         for consumer, _ in waiting.pop().consumers:
             if consumer not in found:
                 found[consumer] = None
-                if consumer.routes or len(found) > MOST:
+                if consumer.routes or len(found) > MOST or routing[consumer] is not None:
                     return None
                 if not is_deferred(consumer):
                     waiting.append(consumer)

@@ -8,8 +8,9 @@
             readers with one input become ready; the others wait
 
 Readers of an index that want the rows of one key are found by it (`Node.routes`), others by a field
-(`discrimination.py`). So a commit costs the same with a thousand views of a thousand values as with
-only the views whose rows change.
+or by the keys of the other side of a join (`routing.py`). So a commit costs the same with a
+thousand views of a thousand values as with only the views whose rows change. A join whose both
+sides change gets their whole deltas: it was found by what the other side had before or after.
 
 The captured variables of such readers are checked in turns (`node.py`).
 
@@ -26,13 +27,13 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from reactive.engine.dataflow.discrimination import DiscriminationNetwork, Enqueue, send
-from reactive.engine.dataflow.node import Turns
+from reactive.engine.dataflow.discrimination import Enqueue, Reader, send
 from reactive.engine.dataflow.schedule import UndoableStep, deliveries
 
 if TYPE_CHECKING:
     from reactive.engine.dataflow.graph import Graph
     from reactive.engine.dataflow.node import LeafDelta, Node
+    from reactive.engine.dataflow.routing import Routing
     from reactive.engine.dataflow.schedule import Check, CompiledStep, Fed
 
 TakeBack = Callable[[BaseException, Sequence[UndoableStep]], None]
@@ -44,19 +45,15 @@ Ready = list[tuple["Node", Sequence[Sequence[Any]]]]
 class Walk:
     """The nodes that some sources reach, found as they step; used in place of a `Schedule`."""
 
-    __slots__ = ("_networks", "_turns", "_waiting", "compiled_step", "sources")
+    __slots__ = ("_routing", "_waiting", "compiled_step", "sources")
     is_in_use = True
     """True: its commits are one function from the first one on, without generated code."""
 
-    def __init__(self, networks: Mapping[Node, DiscriminationNetwork]) -> None:
-        self._networks = networks
-        self.sources = tuple(networks)
+    def __init__(self, sources: tuple[Node, ...], routing: Routing) -> None:
+        self._routing = routing
+        self.sources = sources
         self.compiled_step: CompiledStep | None = None
         """The function that replaces `step`."""
-        self._turns = {
-            s: Turns(reader for reader, _ in s.consumers if reader.constant_tests) for s in networks
-        }
-        """Turns of the readers that may get no rows of a source."""
         self._waiting: Waiting = []
 
     def step(
@@ -71,16 +68,23 @@ class Walk:
         Appends to `stepped` and `leaf_deltas`.
         """
         waiting = self._waiting = []
+        routing, whole = self._routing, dict["Node", Sequence[Any]]()
 
         def enqueue(node: Node) -> None:
             heappush(waiting, (node.order, node.rank, node))
 
         for source, delta in changes:
-            if self._turns[source]:
-                self._turns[source].look(check)
-            self._networks[source].send(delta, enqueue)
+            way = routing[source]
+            if way is None:
+                send(source.consumers, delta, enqueue)
+            else:
+                way.turns.look(check)
+                way.send(delta, enqueue)
+                send(way.everything, delta, enqueue)
         while waiting:
             node = waiting[0][2]
+            if len(whole) > 1:
+                _complete(node, whole)
             ready: Ready = [(node, node.inbox)]
             node.clear()
             heappop(waiting)
@@ -96,7 +100,16 @@ class Walk:
                         node.routes.turns.look(check)
                     _route(node, out, ready)
                 if out:
-                    _forward(node, out, ready, enqueue)
+                    way = routing[node] if node.consumers else None
+                    if way is None:
+                        _forward(node.consumers, out, ready, enqueue)
+                    else:
+                        whole[node] = out
+                        way.turns.look(check)
+                        if (change := way.side_change(out)) is not None:
+                            stepped.append(change)
+                        way.send(out, enqueue)
+                        _forward(way.everything, out, ready, enqueue)
                     if node.leaf is not None:
                         leaf_deltas.append((node, out))
         if len(leaf_deltas) > 1:
@@ -141,9 +154,21 @@ class Walk:
         self._waiting = []
 
 
-def _forward(node: Node, out: Sequence[Any], ready: Ready, enqueue: Enqueue) -> None:
-    """Send a delta to the readers without routes; append readers with one input to `ready`."""
-    readers = node.consumers
+def _complete(node: Node, whole: Mapping[Node, Sequence[Any]]) -> None:
+    """Give a node the whole deltas of its inputs if several of them have changed.
+
+    Parameters
+    ----------
+    whole: the deltas of nodes whose readers are found by key, or that such readers ask.
+    """
+    ports = [port for port, source in enumerate(node.inputs) if source in whole]
+    if len(ports) > 1:
+        for port in ports:
+            node.inbox[port] = whole[node.inputs[port]]
+
+
+def _forward(readers: Sequence[Reader], out: Sequence[Any], ready: Ready, enqueue: Enqueue) -> None:
+    """Send a delta to readers; append readers with one input to `ready`."""
     if len(readers) > 1:
         readers = readers[::-1]  # the last one appended steps first
     for reader, port in readers:

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -129,6 +129,21 @@ class IndexBy:
         if self._table is not None:
             self._make(self._table)
         return self._index
+
+    @property
+    def has_plain_keys(self) -> bool:
+        """True if rows match by equal keys alone: no ranges, and no keys of two parts."""
+        return type(self._index) is Index
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no row has arrived and the index is not built."""
+        return self._is_empty
+
+    def held_keys(self) -> Collection[Key]:
+        """Return the keys that have rows, as they are at any later time."""
+        found: Collection[Key] = self._index.buckets
+        return found
 
     @property
     def handle(self) -> Callable[[Row], Any]:

@@ -82,7 +82,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from optimizer import plan
 from optimizer.expr import Call, constant
@@ -255,6 +255,14 @@ class SumsBy:
             self._step if look_ups is None else self._step_pairs
         )
         self.touched = 0
+
+    has_plain_keys: ClassVar[bool] = True
+    is_made: ClassVar[bool] = True
+    is_empty: ClassVar[bool] = False
+
+    def held_keys(self) -> Collection[Key]:
+        """Return the join keys that have sums, as they are at any later time."""
+        return self.sums
 
     def _step(self, delta: Sequence[Any]) -> Sequence[Change]:
         """Apply a delta of rows; return the changes of sums. Any exception becomes a `BailOut`."""

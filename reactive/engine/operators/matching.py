@@ -51,8 +51,8 @@ Cost:   none.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import ClassVar, Protocol
 
 from reactive.engine.collections.index import NO_MATCH, Index, Key, KeyedPair
 from reactive.engine.collections.zset import Pair, Row, consolidate
@@ -131,6 +131,10 @@ class KeyMatching:
         self.touched += len(out)
         return out
 
+    def held_keys(self) -> Collection[Key]:
+        """Return the keys that the right side has, as they are at any later time."""
+        return self._weights
+
     def undo(self) -> None:
         for key, weight in self._last.items():
             self._set(key, weight)
@@ -198,6 +202,8 @@ Part = Callable[..., list[Pair]]
 class MatchingJoin:
     """Emit the left rows of one part of a matching: `partnered_delta`, or `alone_delta`."""
 
+    is_made: ClassVar[bool] = True
+    is_empty: ClassVar[bool] = False
     __slots__ = ("_matching", "_part")
 
     def __init__(self, matching: Matching, part: Part) -> None:
@@ -207,6 +213,12 @@ class MatchingJoin:
     @property
     def touched(self) -> int:
         return self._matching.touched
+
+    @property
+    def held_keys(self) -> Callable[[], Collection[Key]]:
+        """Returns the keys that the right side has, for a matching by key; else absent."""
+        found: Callable[[], Collection[Key]] = self._matching.held_keys  # type: ignore[attr-defined]
+        return found
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
         both_changed = bool(left and right)

@@ -1,0 +1,188 @@
+"""Joins that share an index get the rows whose key their other side has, and are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reactive import Count, Database, Max, Sum, Table, View
+from reactive.engine.dataflow import discrimination
+from tests.counted_calls import calls_of
+
+
+class Order(NamedTuple):
+    customer: Any
+    amount: int
+    region: int
+
+
+class Customer(NamedTuple):
+    id: Any
+    nation: Any
+    tier: int
+
+
+class Nation(NamedTuple):
+    name: Any
+    zone: int
+
+
+Tables = tuple["Table[Order]", "Table[Customer]", "Table[Nation]"]
+Query = Callable[[Tables, int], Any]
+
+
+def joined(tables: Tables) -> Any:
+    orders, customers, _ = tables
+    return orders.join(customers, on=lambda o, c: o.customer == c.id)
+
+
+def closed_join(tables: Tables) -> Any:
+    return joined(tables).join(tables[2], on=lambda o, c, n: c.nation == n.name)
+
+
+QUERIES: dict[str, Query] = {
+    "rows": lambda t, k: joined(t).where(lambda o, c: c.nation == k),
+    "sum": lambda t, k: (
+        joined(t).where(lambda o, c: c.nation == k).aggregate(Sum(lambda o, c: o.amount))
+    ),
+    "sum by the other side": lambda t, k: (
+        joined(t)
+        .where(lambda o, c: c.nation == k)
+        .group_by(lambda o, c: c.tier)
+        .aggregate(Sum(lambda o, c: o.amount))
+    ),
+    "sum by both sides": lambda t, k: (
+        joined(t)
+        .where(lambda o, c: c.nation == k)
+        .group_by(lambda o, c: (o.region, c.tier))
+        .aggregate(Sum(lambda o, c: o.amount), Count())
+    ),
+    "greatest": lambda t, k: (
+        joined(t).where(lambda o, c: c.nation == k).aggregate(Max(lambda o, c: o.amount))
+    ),
+    "unequal": lambda t, k: joined(t).where(lambda o, c: c.nation != k).aggregate(Count()),
+    "a range": lambda t, k: joined(t).where(lambda o, c: c.tier > k),
+    "either": lambda t, k: joined(t).where(lambda o, c: c.nation == k or c.tier == k),
+    "a grid": lambda t, k: joined(t).where(lambda o, c: c.nation == k % 2 and o.region == k // 2),
+    "a test of both": lambda t, k: joined(t).where(
+        lambda o, c: c.nation == k and o.amount < c.tier
+    ),
+    "a test that may raise": lambda t, k: joined(t).where(
+        lambda o, c: c.nation == k and 6 // o.amount > c.tier
+    ),
+    "a key that may raise": lambda t, k: t[0].join(
+        t[1], on=lambda o, c: c.nation == k and 6 // o.amount == c.id
+    ),
+    "two joins": lambda t, k: closed_join(t).where(lambda o, c, n: n.zone == k),
+    "two joins, sum": lambda t, k: (
+        closed_join(t).where(lambda o, c, n: n.zone == k).aggregate(Sum(lambda o, c, n: o.amount))
+    ),
+    "in order": lambda t, k: (
+        joined(t).where(lambda o, c: c.nation == k).order_by(lambda o, c: o.amount).limit(2)
+    ),
+    "distinct": lambda t, k: (
+        joined(t).where(lambda o, c: c.nation == k).select(lambda o, c: o.region).distinct()
+    ),
+    "semi join": lambda t, k: t[0].semi_join(
+        t[1].where(lambda c: c.nation == k), on=lambda o, c: o.customer == c.id
+    ),
+    "semi join by a test": lambda t, k: t[0].semi_join(
+        t[1].where(lambda c: c.nation == k),
+        on=lambda o, c: o.customer == c.id and o.amount < c.tier,
+    ),
+    "anti join": lambda t, k: t[0].anti_join(
+        t[1].where(lambda c: c.nation == k), on=lambda o, c: o.customer == c.id
+    ),
+    "left join": lambda t, k: t[0].left_join(
+        t[1].where(lambda c: c.nation == k), on=lambda o, c: o.customer == c.id
+    ),
+    "itself": lambda t, k: t[0].join(
+        t[0].where(lambda o: o.region == k), on=lambda o, p: o.customer == p.customer
+    ),
+}
+KEYS = st.sampled_from([0, 1, 2, 3, True, None, float("nan"), "a"])
+SMALL = st.integers(0, 3)
+orders_rows = st.builds(Order, KEYS, SMALL, SMALL)
+customers_rows = st.builds(Customer, KEYS, st.sampled_from([0, 1, 2, None]), SMALL)
+nations_rows = st.builds(Nation, st.sampled_from([0, 1, 2, None]), SMALL)
+CHANGE = st.one_of(
+    st.tuples(st.just(0), st.booleans(), orders_rows),
+    st.tuples(st.just(1), st.booleans(), customers_rows),
+    st.tuples(st.just(2), st.booleans(), nations_rows),
+)
+COMMIT = st.tuples(st.lists(CHANGE, min_size=1, max_size=4), st.booleans())
+"""Changes in one transaction, and if it is refused."""
+EVENT = st.one_of(COMMIT, st.integers(0, 5))
+"""A commit, or the number of a view that comes, or goes if it is there."""
+
+
+class RefusedError(Exception):
+    """Raised at the end of a transaction."""
+
+
+def change(tables: Tables, which: int, adds: bool, row: Any) -> None:
+    table: Any = tables[which]
+    (table.add if adds else table.discard)(row)
+
+
+def run(query: Query, history: list[Any], views: int, db: Database, on_error: Any) -> None:
+    """Run a history, and compare each view with its query after every event."""
+    tables = db.table(Order), db.table(Customer), db.table(Nation)
+    live: dict[int, View[Any]] = {
+        k: query(tables, k).materialize(on_error=on_error) for k in range(views)
+    }
+    refuses = [False]
+
+    def check(delta: object) -> None:
+        if refuses[0]:
+            raise RefusedError
+
+    for event in history:
+        if isinstance(event, int):
+            if event in live:
+                live.pop(event).close()
+            else:
+                live[event] = query(tables, event).materialize(on_error=on_error)
+        else:
+            changes, refuses[0] = event
+            try:
+                with db.transaction():
+                    for each in changes:
+                        change(tables, *each)
+                    if refuses[0]:
+                        raise RefusedError
+            except (RefusedError, TypeError, ZeroDivisionError):
+                pass
+        for view in live.values():
+            view.verify()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@settings(max_examples=30)
+@given(st.lists(EVENT, max_size=10), st.booleans())
+def test_they_are_right_after_every_event(name: str, history: list[Any], drops: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(discrimination, "WORTHWHILE", 2)
+        run(QUERIES[name], history, 4, Database(), "drop" if drops else "raise")
+
+
+@pytest.mark.parametrize("name", ["rows", "sum", "distinct", "semi join", "two joins, sum"])
+def test_a_change_calls_as_much_with_many_views(name: str) -> None:
+    def calls(views: int) -> int:
+        db = Database()
+        tables = db.table(Order), db.table(Customer, key="id"), db.table(Nation, key="name")
+        tables[2].add_all(Nation(n, n) for n in range(300))
+        tables[1].add_all(Customer(n, n, 0) for n in range(300))
+        tables[0].add_all(Order(n, n, 0) for n in range(300))
+        live = [QUERIES[name](tables, k).materialize() for k in range(views)]
+        for n in range(300):
+            tables[0].add(Order(n, -n, 1))
+        count = calls_of(lambda: tables[0].add(Order(7, 1000, 0)))
+        assert len(live) == views
+        return count
+
+    assert calls(300) <= calls(30) + 3
