@@ -34,9 +34,10 @@ from optimizer.expressions.simplification import unproven
 from optimizer.expressions.text import text
 from optimizer.lifting import folds
 from optimizer.plans.explain import Drawing, Explanation, explain, headline, source_text
+from optimizer.plans.join_lists import forwards, ways_of
 from optimizer.plans.multiway import bound_of
 from optimizer.plans.properties import free, nodes
-from optimizer.plans.side_conditions import has_keys, ranges_of
+from optimizer.plans.side_conditions import calls_may_raise, has_keys, ranges_of
 from optimizer.plans.strata import FORMS, substituted_with_forms
 from optimizer.rewriting.optimize import OptimizedPlan
 from optimizer.rules.read_bitwise_tests import condition_of
@@ -75,6 +76,7 @@ def report(
     has_bitwise = "read_bitwise_tests" in optimized.fired
     for node in nodes(optimized.plan):
         lines += _bitwise(node) or _explain_unkeyed(node, has_bitwise=has_bitwise)
+        lines += _explain_whole_recursion(node)
     for function, reason in optimized.opaque():
         lines += _opaque(function, reason)
     asked = () if levels else nodes(optimized.plan)
@@ -145,11 +147,34 @@ def _explain_unkeyed(node: plan.Node, *, has_bitwise: bool) -> list[str]:
     return [f"every pair is asked: {headline(node)}", f"  {_hint(on, has_bitwise=has_bitwise)}"]
 
 
+def _explain_whole_recursion(node: plan.Node) -> list[str]:
+    """Explain a condition of a recursion that its first rows would decide, if nothing raised."""
+    match node:
+        case plan.Where(plan.Fixpoint(best=(None,)) as fixpoint, Lifted(body)):
+            ways = ways_of(fixpoint.bodies[0])
+        case _:
+            return []
+    if not any(
+        all(forwards(way, test, may_raise=True) for way in ways) for test in conjuncts(body)
+    ):
+        return []
+    raising = next((n for n in nodes(fixpoint) if free(n) and calls_may_raise(n)), None)
+    if raising is None:
+        return []
+    return [
+        f"asked of all rows of the recursion: {headline(node)}",
+        f"  {headline(raising)} may raise for rows that the condition would leave out",
+        '  read declared fields only, or materialize with on_error="drop"',
+    ]
+
+
 def _hint(on: Function, *, has_bitwise: bool) -> str:
     """Return the advice for a join that finds no partners by key."""
     tests = conjuncts(on.body) if isinstance(on, Lifted) else ()
     if has_bitwise and any(map(_is_equation, tests[1:])):
         return "both sides of `&` are asked, and one may raise: use `and`, the equation first"
+    if any(map(_is_of_both_sides, tests)):
+        return "a side of an equation reads both rows: write each side over one row, or declare int"
     if any(map(_is_equation, tests[1:])):
         return "an equation comes after a condition that may raise: put it first"
     if any(isinstance(test, Or) and any(map(_is_equation, walk(test))) for test in tests):
@@ -159,6 +184,15 @@ def _hint(on: Function, *, has_bitwise: bool) -> str:
 
 def _is_equation(test: Expr) -> bool:
     return isinstance(test, Operation) and test.operator == "=="
+
+
+def _is_of_both_sides(test: Expr) -> bool:
+    """Return True for an equation of which a side reads rows of several inputs."""
+    match test:
+        case Operation("==", sides):
+            return any(len(reads(side)) > 1 for side in sides)
+        case _:
+            return False
 
 
 def _pairs_up(test: Expr) -> bool:

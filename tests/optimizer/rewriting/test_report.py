@@ -10,7 +10,7 @@ import pytest
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.rewriting.report import report
-from reactive import Database, Table
+from reactive import Database, Table, fixpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,28 @@ def test_a_join_that_asks_every_pair_says_so_and_what_would_help() -> None:
     assert "a join needs `left == right`" in none.explain()
     partly = students.join(council, on=lambda s, m: s.name == m.name or s.age > 3)
     assert "each part of an `or` needs a `left == right`" in partly.explain()
+
+
+def test_an_equation_that_reads_both_rows_on_one_side_says_so() -> None:
+    students, council = tables(Database())
+    sums = students.join(council, on=lambda s, m: len(s.name) * len(m.name) == 12)
+    assert "every pair is asked" in sums.explain()
+    assert "a side of an equation reads both rows" in sums.explain()
+
+
+def test_a_recursion_that_is_computed_whole_says_what_may_raise() -> None:
+    students, _ = tables(Database())
+    pairs = students.select(lambda s: (s.name, s.age))
+    counted = fixpoint(
+        lambda r: pairs.union(
+            r.join(students, on=lambda p, s: p[1] == s.age).select(lambda p, s: (p[0], p[1] + 1))
+        )
+    )
+    whole = counted.where(lambda p: p[0] == "Joe")
+    assert "asked of all rows of the recursion: where p[0] == 'Joe'" in whole.explain()
+    assert "select (p[0], p[1] + 1) may raise for rows" in whole.explain()
+    other = counted.where(lambda p: p[1] == 3)
+    assert "asked of all rows" not in other.explain()
 
 
 def test_without_optimization_the_plan_is_shown_as_it_is_run() -> None:
