@@ -27,8 +27,8 @@ from reactive.engine.codegen.loop_expressions import Column
 from reactive.engine.collections.index import NO_MATCH, match_key
 from reactive.engine.collections.zset import canonical
 from reactive.engine.operators.accumulators import CountAccumulator
-from reactive.engine.operators.loops.group_totals import rows_from_columns, totals
 from reactive.engine.operators.loops.layout import GroupLayout, Layout, PairColumn, Pairs
+from reactive.engine.operators.loops.totals import rows_from_columns, totals
 
 Row = Any
 SINGLE = frozenset({int, str, bytes, type(None)})

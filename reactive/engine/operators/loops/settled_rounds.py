@@ -18,9 +18,9 @@ from operator import ne, sub
 from typing import Any
 
 from reactive.engine.codegen.loop_expressions import Column
-from reactive.engine.operators.loops.group_totals import rows_from_columns
 from reactive.engine.operators.loops.kept_rounds import KeptRounds
 from reactive.engine.operators.loops.layout import NearRows
+from reactive.engine.operators.loops.totals import rows_from_columns
 
 Row = Any
 NUMBERS = frozenset({int, float})

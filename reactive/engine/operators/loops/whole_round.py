@@ -44,7 +44,6 @@ from reactive.engine.operators.loops.first_load import (
     index_rows,
     reads_local,
 )
-from reactive.engine.operators.loops.group_totals import totals_of
 from reactive.engine.operators.loops.kept_rounds import KeptRounds, arrange_rounds
 from reactive.engine.operators.loops.layout import AggregateLoop, Joined, Layout, NoLayout
 from reactive.engine.operators.loops.nests import (
@@ -55,6 +54,7 @@ from reactive.engine.operators.loops.nests import (
     entering_loop,
 )
 from reactive.engine.operators.loops.settled_rounds import SettlingRounds
+from reactive.engine.operators.loops.totals import totals_of
 from reactive.engine.operators.plain import (
     LINEAR,
     PipelineSource,
