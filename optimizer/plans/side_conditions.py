@@ -268,9 +268,13 @@ class _Finder:
     def _checks(self, test: Expr, later: Sequence[Expr]) -> bool:
         """Add checks of the operands of a test, under which it cannot raise, to the sides.
 
-        Return False if there are none, or if they would not pay: no `later` test is an equation.
+        Return False if there are none, or if they would not pay: no `later` test is an equation or,
+        after a test that is none itself, a comparison of the sides.
         """
-        if self._is_strict or not any(map(self._is_equation, later)):
+        pays = any(map(self._is_equation, later)) or (
+            not self._compares(test) and any(map(self._compares, later))
+        )
+        if self._is_strict or not pays:
             return False
         checks = operand_checks(test, self._shapes)
         if checks is None:
@@ -286,6 +290,10 @@ class _Finder:
             step = SideTerm((self._right if is_right else self._left)(check), is_key=False)
             if step not in steps:
                 steps.append(step)
+
+    def _compares(self, test: Expr) -> bool:
+        """Return True for a test that is a comparison of the sides, also in other words."""
+        return bool(comparisons_of(test, self._count, self._shapes))
 
     def _is_equation(self, test: Expr) -> bool:
         """Return True for a test that is an equation of the sides, as written or in other words."""
@@ -443,9 +451,24 @@ def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], t
                 is_used = False
         if not is_used:
             other.append(test)
-        if len(found) == 2 or not (is_used or total(test, of)):
+        if len(found) == 2 or not (is_used or total(test, of) or _is_checked(join, test)):
             return found, (*other, *tests[place + 1 :])
     return found, tuple(other)
+
+
+def _is_checked(join: AnyJoin, test: Expr) -> bool:
+    """Return True if a test cannot raise for rows that pass the tests of their sides."""
+    checks, conditions = operand_checks(test, pair_shapes(join)), side_conditions_of(join)
+    if checks is None or conditions is None:
+        return False
+    count, on = bindings(join.left), join_match(join).on
+    assert isinstance(on, Lifted)
+    passed = {step.function.body for step in (*conditions.left, *conditions.right)}
+    return all(
+        (of_right if side_of(operand, count) == "right" else of_left)(on, check, count).body
+        in passed
+        for operand, check in checks.items()
+    )
 
 
 def comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...]:

@@ -49,6 +49,10 @@ PREDICATES: dict[str, Predicate] = {
     "range": lambda a, b: b.low <= a.x < b.high,
     "two of three": lambda a, b: b.low < a.x and a.k != b.k and a.x <= b.high,
     "tests around": lambda a, b: b.ok and b.low <= a.x < b.high and a.ok,
+    "a test before": lambda a, b: a.x > 1 and b.low <= a.x < b.high,
+    "tests of both sides before": lambda a, b: b.high >= 2 and a.x < 5 and b.low <= a.x,
+    "a test before, within a key": lambda a, b: a.k == b.k and a.x > 1 and b.low <= a.x < b.high,
+    "a product before": lambda a, b: a.x * b.low != 6 and b.low <= a.x < b.high,
     "distance": lambda a, b: abs(a.x - b.low) < 2,
     "overlap": lambda a, b: a.x < b.high and b.low < a.x + 2,
     "one end": lambda a, b: a.x < b.low and a.k != b.k,
@@ -58,13 +62,14 @@ PREDICATES: dict[str, Predicate] = {
 NAN = float("nan")
 VALUES: dict[str, Sequence[Any]] = {
     "int": range(8),
-    "number": (0, 1, 1.0, 2.5, -3, Decimal("3.5"), True, 7, float("inf"), -0.0),
+    "number": (0, 1, 1.0, 2.5, -3, True, 7, float("inf"), -0.0),
+    "decimal": (0, 1, 2.5, -3, Decimal("3.5"), Decimal("1.5"), 4, 7),
     "text": ("", "a", "b", "ä", "aa"),
     "nan": (0, 1.5, 2, NAN, 3),
     "none": (0, 1, 2, 3, 4, 5, None),
     "mixed": (0, 1, 2, 3, 4, 5, "a"),
 }
-JOINS = ("semi_join", "anti_join", "left_join", "right_join", "full_join")
+JOINS = ("join", "semi_join", "anti_join", "left_join", "right_join", "full_join")
 KINDS: dict[str, tuple[type[Any], type[Any]]] = {
     "tuples": (Left, Right),
     "dataclasses": (Point, Span),
@@ -85,6 +90,7 @@ def expected_rows(
     left_over = [(a, None) for a in alone]
     right_over = [(None, b) for b in rights if b not in met]
     return {
+        "join": pairs,
         "semi_join": partnered,
         "anti_join": alone,
         "left_join": [*pairs, *left_over],
