@@ -10,7 +10,8 @@
 
 The parts are taken in their order. A part over both sides that is no equation is residual. If it
 may raise, all later parts are residual, too: they would drop pairs that make it raise. Before an
-equation, operands are checked instead, if it raises only for operands of other classes:
+equation, or a comparison of both sides, operands are checked instead, if it raises only for
+operands of other classes:
 
     on  o.qty < c.tier and o.customer == c.id
 
