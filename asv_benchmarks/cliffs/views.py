@@ -20,6 +20,13 @@ class Sold(NamedTuple):
     amount: int
 
 
+class Product(NamedTuple):
+    id: int
+    kind: int
+
+
+KINDS = 400
+"""Kinds of products: a change reaches the view of one kind."""
 Make = Callable[[Table[Sold], int], list[Any]]
 
 
@@ -50,6 +57,33 @@ def ranges(sold: Table[Sold], views: int) -> list[Any]:
         return big.group_by(lambda s: s.product).aggregate(Sum(lambda s: s.amount)).materialize()
 
     return [view(-1 - number) for number in range(views)]
+
+
+def kinds(size: int) -> Sides:
+    """Sums of a join, each view with another constant for a field of the other table."""
+    return _of_kinds(size, KINDS), _of_kinds(size, 20)
+
+
+def _of_kinds(size: int, views: int) -> Timed:
+    db = Database()
+    sold, products = db.table(Sold, name="sold"), db.table(Product, name="products", key="id")
+    products.add_all(Product(number, number % KINDS) for number in range(1_000))
+    sold.add_all(_rows(size))
+
+    def view(kind: int) -> Any:
+        joined = sold.join(products, on=lambda s, p: s.product == p.id)
+        of_kind = joined.where(lambda s, p: p.kind == kind)
+        return of_kind.aggregate(Sum(lambda s, p: s.amount)).materialize()
+
+    kept = [view(kind) for kind in range(views)]
+    new = [Sold(-1 - number, number % 7, 5, 100 + number) for number in range(CHANGES)]
+
+    def do(state: object) -> None:
+        for row in new:
+            sold.add(row)
+            sold.remove(row)
+
+    return Timed(do, 2 * CHANGES, lambda: None, lambda state: [view.value for view in kept[:20]])
 
 
 def chain(sold: Table[Sold], levels: int) -> list[Any]:
@@ -158,6 +192,13 @@ CLIFFS = (
         )
         for of, make in (("", sums), (", of ranges that hold the row", ranges))
         for views in (30, 100)
+    ),
+    Cliff(
+        f"{KINDS} views of a join by a field of the other table, a change",
+        "20 views",
+        kinds,
+        5_000,
+        most=2.5,
     ),
     Cliff(
         "a chain of 20 views, a change, per level", "5 levels", many(chain, 20, 5), 5_000, most=1.3
