@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import attrs
+import msgspec
 import pytest
 
 from optimizer.expr import Attribute, Parameter
 from optimizer.expressions.knowledge import hashable
 from reactive import Database
 
-attrs = pytest.importorskip("attrs", reason="some rows are of attrs classes")
-msgspec = pytest.importorskip("msgspec", reason="some rows are Structs")
 
 
 @dataclass(frozen=True)
