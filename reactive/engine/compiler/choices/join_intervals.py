@@ -36,10 +36,14 @@ def join_intervals(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None
     if found is None:
         return None
     join, below = found
+    ranges = usable_ranges(chooser, join)
+    return None if ranges is None else _find(chooser, node, join, below, ranges)
+
+
+def usable_ranges(chooser: Chooser, join: AnyJoin) -> range_sides.Ranges | None:
+    """Return the ranges by which the rows of a join find their partners; None without such."""
     ranges = None if chooser.depends(join) else range_sides.ranges_of(join)
-    if ranges is None or not _may_be_in_order(join, ranges):
-        return None
-    return _find(chooser, node, join, below, ranges)
+    return ranges if ranges is not None and _may_be_in_order(join, ranges) else None
 
 
 def _existence_of(

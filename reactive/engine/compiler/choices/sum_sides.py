@@ -9,6 +9,7 @@ from __future__ import annotations
 from optimizer import plan
 from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
 from optimizer.plans.properties import bindings
+from reactive.engine.compiler.choices.join_intervals import usable_ranges
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import (
     FactorizedGroups,
@@ -70,11 +71,11 @@ def _side(
     below, (owner, above) = chooser.below(node), of
     if sums is None:
         return (yield from chooser.index(above, below, side, arguments))
-    if not chooser.takes_join(below):
-        source = yield below.base
-        return PartialSums(above, source, below, side, arguments, sums, owner)
     join = below.base
-    assert isinstance(join, INNER)
+    is_pairs = chooser.takes_join(below) and isinstance(join, INNER)
+    if not is_pairs or usable_ranges(chooser, join) is not None:  # pairs by ranges are no sums
+        source = yield join
+        return PartialSums(above, source, below, side, arguments, sums, owner)
     left, right = yield from _plan_summed_sides(
         chooser, owner, join, sums.below or NO_FACTORIZATION
     )
