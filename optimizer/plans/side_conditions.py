@@ -30,7 +30,8 @@ A check is true or raises, so a row of other operands is paired with all rows, a
 raises.
 
 An equation in a guard, `unless_raises(x[0] == y[0])`, is a key too: a guard keeps a row that
-raises, and such a row is paired with all rows anyway.
+raises, and such a row is paired with all rows anyway. If its needs read both sides, their operands
+are checked. So are those of an equation in other words that is attempted, or in a guard.
 
 A test that something raises, `not succeeds(o.qty < c.tier)`, is true only for rows of other
 operands: it gets a key that matches nothing, `nan == nan`.
@@ -62,6 +63,7 @@ from optimizer import plan
 from optimizer.expr import (
     FALSE,
     NAN,
+    Again,
     Attempt,
     Call,
     Constant,
@@ -301,8 +303,23 @@ class _Finder:
         return equation_of(test, self._count) is not None or self._in_other_words(test) is not None
 
     def _in_other_words(self, test: Expr) -> tuple[Expr, Expr, dict[Expr, Expr]] | None:
-        bare = without_attempts(test)
-        return equation_with_checks(bare, self._shapes, lambda e: side_of(e, self._count))
+        """Return the equation that a test is for checked operands, and the checks; None if it is
+        none."""
+        needs = test.needs if isinstance(test, Guard) else ()
+        inner = test.test if isinstance(test, Guard) else without_attempts(test)
+        plain = equation_of(inner, self._count) if needs else None
+        found = (
+            (*plain, {})
+            if plain is not None
+            else equation_with_checks(inner, self._shapes, lambda e: side_of(e, self._count))
+        )
+        checks = [operand_checks(need, self._shapes) for need in needs]
+        if found is None or any(each is None for each in checks):
+            return None
+        left, right, merged = found
+        for each in checks:
+            merged |= each or {}
+        return left, right, merged
 
     def _takes_as_equation(self, test: Expr) -> bool:
         """Add the key of a test that is an equation of checked operands; return False if it is
@@ -440,17 +457,22 @@ def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], t
     """
     found: list[Comparison] = []
     other: list[Expr] = []
+    used: list[Expr] = []
     count, of = bindings(join.left), pair_shapes(join)
     tests = conjuncts(rest.body)
     for place, test in enumerate(tests):
-        comparisons = comparisons_of(test, count, of)
+        plain, needs = (test.test, test.needs) if isinstance(test, Guard) else (test, ())
+        is_free = all(_original(need) in used or total(need, of) for need in needs)
+        comparisons = comparisons_of(plain, count, of) if is_free else ()
         is_used = bool(comparisons)
         for comparison in comparisons:
             if not found or (len(found) == 1 and _is_other_end(found[0], comparison)):
                 found.append(comparison)
             else:
                 is_used = False
-        if not is_used:
+        if is_used:
+            used.append(plain)
+        else:
             other.append(test)
         if len(found) == 2 or not (is_used or total(test, of) or _is_checked(join, test)):
             return found, (*other, *tests[place + 1 :])
@@ -509,6 +531,11 @@ def comparison_of(test: Expr, count: int) -> Comparison | None:
             return Comparison(greater, less, left_is_low=False, closed=closed)
         case _:
             return None
+
+
+def _original(test: Expr) -> Expr:
+    """Return the test that is evaluated again above a guard; other tests unchanged."""
+    return test.test if isinstance(test, Again) else test
 
 
 def _is_other_end(one: Comparison, other: Comparison) -> bool:

@@ -221,6 +221,8 @@ def _kinds(expr: Expr, of: RowFacts, known: Known) -> Kinds:
             return STRINGS
         case Call(Constant(value)) if value is len:
             return frozenset({int})
+        case Call(Constant(value), (inner,), ()) if value is abs:
+            return signed_classes(kinds(inner, of, known))
         case First(_, then):
             return kinds(then, of, known)
         case _:

@@ -11,7 +11,6 @@ from optimizer.expr import Constant, Operation, constant
 from reactive.languages.sql.expressions.arithmetic import REAL, calculate, check_range, integer_of
 from reactive.languages.sql.expressions.casts import apply, argument
 from reactive.languages.sql.functions.arrays import (
-    SAME,
     Maker,
     arguments,
     cast_arguments,
@@ -442,11 +441,12 @@ def _translate_bit_count(node: Any, scope: Scope) -> TypedValue:
 
 
 def _translate_abs(node: Any, scope: Scope) -> TypedValue:
-    made = make_function(numbers.absolute if scope.dialect.name == "duckdb" else abs, SAME)(
-        node, scope
-    )
-    is_checked = scope.dialect.name == "duckdb" and made.type.kind == "int"
-    return check_range(made) if is_checked else made
+    (value,) = cast_arguments(node, scope, ANY)
+    if is_null(value):
+        return NULL_VALUE
+    is_int, is_duckdb = value.type.kind == "int", scope.dialect.name == "duckdb"
+    made = apply(numbers.absolute if is_duckdb and not is_int else abs, value.type, value)
+    return check_range(made) if is_int and is_duckdb else made
 
 
 def even(value: float) -> float:
