@@ -62,9 +62,18 @@ def test_what_a_guard_evaluates_before_goes_with_the_key_of_its_side() -> None:
     assert bodies(conditions.right) == [(First((item(0, 3),), item(0, 1)), True, True)]
 
 
-def test_a_guard_that_evaluates_something_of_both_sides_before_is_asked_of_pairs() -> None:
+def test_a_guard_that_evaluates_something_of_both_sides_before_checks_its_operands() -> None:
     equation = Operation("==", (item(0, 0), item(1, 1)))
     both = Operation("<", (item(0, 0), item(1, 0)))
+    found = side_conditions_of(join_on(Guard(equation, (both,))))
+    assert found is not None
+    assert [step.is_key for step in found.left] == [False, True]
+    assert [step.is_key for step in found.right] == [False, True]
+
+
+def test_a_guard_that_evaluates_what_may_raise_for_any_operands_is_asked_of_pairs() -> None:
+    equation = Operation("==", (item(0, 0), item(1, 1)))
+    both = Operation("//", (item(0, 0), item(1, 0)))
     assert side_conditions_of(join_on(Guard(equation, (both,)))) is None
 
 

@@ -72,8 +72,11 @@ def _side(
     if sums is None:
         return (yield from chooser.index(above, below, side, arguments))
     join = below.base
-    is_pairs = chooser.takes_join(below) and isinstance(join, INNER)
-    if not is_pairs or usable_ranges(chooser, join) is not None:  # pairs by ranges are no sums
+    if (
+        not isinstance(join, INNER)
+        or not chooser.takes_join(below)
+        or usable_ranges(chooser, join) is not None  # pairs by ranges are no sums
+    ):
         source = yield join
         return PartialSums(above, source, below, side, arguments, sums, owner)
     left, right = yield from _plan_summed_sides(
