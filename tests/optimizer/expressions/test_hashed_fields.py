@@ -14,7 +14,6 @@ from optimizer.expressions.knowledge import hashable
 from reactive import Database
 
 
-
 @dataclass(frozen=True)
 class Plain:
     key: Any
