@@ -36,9 +36,12 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import (
     NONE,
+    TRUE,
+    Attempt,
     Call,
     Conditional,
     Expr,
+    First,
     Lifted,
     Local,
     Operation,
@@ -65,7 +68,6 @@ LINEAR = frozenset({"Count", "Sum", "Avg"})
 EXTREMES = frozenset({"Min", "Max"})
 OVER_VALUES = EXTREMES | {"CountDistinct", "Collect"}
 KNOWN = LINEAR | OVER_VALUES
-INNER = plan.Join | plan.Product
 KEYED = plan.Join | plan.Product | plan.OuterJoin
 
 
@@ -243,12 +245,10 @@ def _summand(folded: plan.Folded, of: Shapes) -> Expr | None:
 
 def _join_through_select(
     node: plan.Node, bodies: Sequence[Expr]
-) -> tuple[INNER, Sequence[Expr]] | None:
-    """Return the inner join that a node is, or projects, as `_keyed_through_select`."""
-    match _keyed_through_select(node, bodies):
-        case (plan.Join() | plan.Product() as join, exprs, ()):
-            return join, exprs
-    return None
+) -> tuple[KEYED, Sequence[Expr]] | None:
+    """Return the join that a node is, or projects, if it has no tests above."""
+    found = _keyed_through_select(node, bodies)
+    return None if found is None or found[2] else found[:2]
 
 
 def _keyed_through_select(
@@ -316,14 +316,18 @@ def _factors(
         return None
     summed = [list(dict.fromkeys(_factors_of_side(factors, side))) for side in (LEFT, RIGHT)]
     sums: list[Sums | None] = [None, None]
-    if not groups[0] or _join_through_select(join.left, ()) is not None:
+    asked = [
+        other in kept and not all(map(_is_of_errors, tested[side]))
+        for side, other in ((LEFT, "right"), (RIGHT, "left"))
+    ]
+    if not asked[0] and (not groups[0] or _join_through_select(join.left, ()) is not None):
         left = _left(join, groups[0], summed[0], _of_padded(tested[0], "right" in kept), ends[0])
         sums[0] = replace(left, is_kept="left" in kept)
-    if not groups[1]:
-        asked = _of_padded(tested[1], "left" in kept)
-        right, asked = map(of_pairs.of_right, (summed[1], asked))
+    if not asked[1] and not groups[1]:
+        required = _of_padded(tested[1], "left" in kept)
+        right, required = map(of_pairs.of_right, (summed[1], required))
         ended = tuple(replace(e, value=of_pairs.of_right((e.value,))[0]) for e in ends[1])
-        sums[1] = Sums((), right, asked, None, "right" in kept, ended)
+        sums[1] = Sums((), right, required, None, "right" in kept, ended)
     parts_of: dict[Expr, Expr] = {}
     sums_of: dict[Expr, Expr] = {}
     ends_of: dict[Extreme, Expr] = {}
@@ -344,6 +348,11 @@ def _factors(
             ends_of[e] if e in ends_of else _replace_by_names(e.value, parts_of) for e in extremes
         ),
     )
+
+
+def _is_of_errors(test: Expr) -> bool:
+    """Return True for a test that expressions do not raise, which few rows fail."""
+    return isinstance(test, Attempt) and isinstance(test.of, First) and test.of.then == TRUE
 
 
 def _of_padded(tests: Sequence[Expr], is_padded: bool) -> Sequence[Expr]:
@@ -411,7 +420,7 @@ def _left(
     below = _factors(inner, wanted, summed, tested, below_ends)
     if below is None or not _has_sums(below):
         return sums
-    return replace(sums, tests=(), below=below)
+    return replace(sums, below=below)
 
 
 def _left_key_and_tests(join: KEYED) -> tuple[list[Expr], list[Expr]]:

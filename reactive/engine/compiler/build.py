@@ -388,7 +388,8 @@ def _build_partial_sums(builder: Builder, node: physical.PartialSums, inputs: In
 
 def _build_pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Node:
     """Build the sums, by join key, of the pairs of an inner join."""
-    join, chain = _inner_join_of(node.join), tuple(_nodes(*node.chain))
+    join, chain = node.join.node, tuple(_nodes(*node.chain))
+    assert isinstance(join, (*INNER, plan.OuterJoin))
     operators = (inputs[0].operator, inputs[1].operator)
     recall, of = recall_of(node.known), (node.side, node.arguments, node.sums)
     make = make_pair_sums(join, chain, *of, operators, node.owner, recall)

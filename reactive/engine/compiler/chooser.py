@@ -257,6 +257,14 @@ class Chooser:
         inputs = 2 if multiway is None else len(multiway.tests)
         return can_nest(inputs + count_nested(below.chain))
 
+    def takes_outer_join(self, below: PipelineSource) -> bool:
+        """Return True if the base is an outer join that becomes part of its reader's loop."""
+        base = below.base
+        if not isinstance(base, plan.OuterJoin) or self.is_elsewhere(base):
+            return False
+        is_ours = self.readers[id(base)] < 2 and is_read(base)
+        return is_ours and can_nest(2 + count_nested(below.chain))
+
     def multiway(self, join: plan.Join) -> multiways.MultiwayJoin | None:
         """Return the multiway join of a join and the joins below it; None if that has failed."""
         is_narrow = MULTIWAY in self._without or id(join) in self._narrow

@@ -75,6 +75,7 @@ Make = Callable[[], Any]
 Loops = MutableMapping[Hashable, Callable[..., Any]]
 Taken = tuple[Expr | None, list[tuple[Any, Expr | None]]]
 """A key, and accumulators with the values that they take."""
+Summable = plan.Join | plan.Product | plan.OuterJoin
 G = TypeVar("G", bound=Grouping)
 S = TypeVar("S", bound="factored_aggregate.GroupingOfSums")
 
@@ -402,7 +403,7 @@ def _residual(join: AnyJoin) -> Lifted | None:
     return rest
 
 
-def _residual_tests(join: plan.Join | plan.Product) -> tuple[Expr, ...]:
+def _residual_tests(join: Summable) -> tuple[Expr, ...]:
     rest = _residual(join)
     return () if rest is None else (rest.body,)
 
@@ -465,7 +466,7 @@ def make_row_sums(
 
 
 def make_pair_sums(
-    join: plan.Join | plan.Product,
+    join: Summable,
     chain: tuple[plan.Node, ...],
     side: Side,
     arguments: int,
@@ -502,7 +503,7 @@ def make_pair_sums(
             "loop", lambda: _pair_loops(join, above, factors, called, sink_of, counts=False)
         )
         width = len(sums.values)
-        look_ups = factored_aggregate.Sides(*sides).look_ups
+        look_ups = _sides_of(join, factors, sides).look_ups
         if sums.extremes:
             return _extremes_by(sums, loop, owner, text, look_ups)
         return sums_by.SumsBy(
@@ -514,7 +515,7 @@ def make_pair_sums(
 
 def make_factored_operator(
     node: plan.Aggregate,
-    join: plan.Join | plan.Product | plan.OuterJoin,
+    join: Summable,
     factors: Factorization,
     sides: tuple[Any, Any],
     recall: Recall = make_without_reuse,
@@ -534,9 +535,7 @@ def make_factored_operator(
             return kind(key, accumulators, shared, counts=counts, row=node.row)
 
         called = read_functions(join, node)
-        both = factored_aggregate.Sides(*sides)
-        if factors.kept:
-            both = padded_sides.PaddedSides(*sides, factors, bindings(join.left))
+        both = _sides_of(join, factors, sides)
         loop, text = recall(
             "loop", lambda: _pair_loops(join, (), factors, called, sink_of, counts=True)
         )
@@ -592,6 +591,15 @@ def make_multiway_operator(
     return make
 
 
+def _sides_of(
+    join: Summable, factors: Factorization, sides: tuple[Any, Any]
+) -> factored_aggregate.Sides:
+    """Return the sides of a join of sums; those of an outer join are padded."""
+    if factors.kept:
+        return padded_sides.PaddedSides(*sides, factors, bindings(join.left))
+    return factored_aggregate.Sides(*sides)
+
+
 def _extremes_by(
     sums: Sums,
     loop: Callable[..., Any],
@@ -613,7 +621,7 @@ def _extremes_by(
 
 
 def _pair_loops(
-    join: plan.Join | plan.Product | plan.OuterJoin,
+    join: Summable,
     chain: tuple[plan.Node, ...],
     factors: Factorization,
     called: Sequence[Lifted],

@@ -72,13 +72,12 @@ def _side(
     if sums is None:
         return (yield from chooser.index(above, below, side, arguments))
     join = below.base
-    if (
-        not isinstance(join, INNER)
-        or not chooser.takes_join(below)
-        or usable_ranges(chooser, join) is not None  # pairs by ranges are no sums
-    ):
+    pairs_by_ranges = isinstance(join, INNER) and usable_ranges(chooser, join) is not None
+    is_split = sums.below is not None and chooser.takes_outer_join(below)
+    if pairs_by_ranges or not (is_split or chooser.takes_join(below)):  # such pairs are no sums
         source = yield join
         return PartialSums(above, source, below, side, arguments, sums, owner)
+    assert isinstance(join, (*INNER, plan.OuterJoin))
     left, right = yield from _plan_summed_sides(
         chooser, owner, join, sums.below or NO_FACTORIZATION
     )
