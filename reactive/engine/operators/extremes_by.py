@@ -26,7 +26,7 @@ from reactive.engine.collections.exact import RunningSum, add_sums, copy_sum, sc
 from reactive.engine.collections.index import NOTHING
 from reactive.engine.collections.values import ORDERED, OrderedValues
 from reactive.engine.collections.zset import canonical
-from reactive.engine.operators.join import Change, Sums, SumsBy
+from reactive.engine.operators.join import Change, JoinSides, Sums, SumsBy
 from reactive.engine.operators.operator import BailOut
 
 NUMBERED = ORDERED | {type(None)}
@@ -55,9 +55,9 @@ class ExtremesBy(SumsBy):
         ends: Sequence[tuple[int, str]],
         *,
         by_group: bool,
-        look_ups: Callable[..., Any] | None = None,
+        sides: JoinSides | None = None,
     ) -> None:
-        super().__init__(loop, width, owner, source, by_group=by_group, look_ups=look_ups)
+        super().__init__(loop, width, owner, source, by_group=by_group, sides=sides)
         self._width = width
         self._ends = ends
         self._values: list[dict[Any, Any]] = [{} for _ in {place for place, _ in ends}]

@@ -503,12 +503,10 @@ def make_pair_sums(
             "loop", lambda: _pair_loops(join, above, factors, called, sink_of, counts=False)
         )
         width = len(sums.values)
-        look_ups = _sides_of(join, factors, sides).look_ups
+        both = _sides_of(join, factors, sides)
         if sums.extremes:
-            return _extremes_by(sums, loop, owner, text, look_ups)
-        return sums_by.SumsBy(
-            loop, width, owner, text, by_group=bool(sums.groups), look_ups=look_ups
-        )
+            return _extremes_by(sums, loop, owner, text, both)
+        return sums_by.SumsBy(loop, width, owner, text, by_group=bool(sums.groups), sides=both)
 
     return make
 
@@ -605,7 +603,7 @@ def _extremes_by(
     loop: Callable[..., Any],
     owner: plan.Node,
     text: str,
-    look_ups: Callable[..., Any] | None = None,
+    sides: factored_aggregate.Sides | None = None,
 ) -> extremes.ExtremesBy:
     """Return the operator of sums with extremes."""
     below = sums.below
@@ -616,7 +614,7 @@ def _extremes_by(
     return extremes.ExtremesBy(
         *(loop, len(sums.values), owner, text, named),
         by_group=bool(sums.groups),
-        look_ups=look_ups,
+        sides=sides,
     )
 
 

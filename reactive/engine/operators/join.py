@@ -82,7 +82,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from optimizer import plan
 from optimizer.expr import Call, constant
@@ -200,6 +200,14 @@ Change = tuple[Any, Sums]
 """A key, or a key and a part of the group, and the change of its sums."""
 
 
+class JoinSides(Protocol):
+    """The sides of a join of sums."""
+
+    is_filled: bool
+
+    def look_ups(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[Any, ...]: ...
+
+
 class OldGenerationDict(dict[Any, Any]):
     """Sums by key that stay in the oldest generation of the garbage collector.
 
@@ -220,11 +228,12 @@ class SumsBy:
     by_group: True if keys are pairs of a key and a part of the group.
     one: the loop for a single row, if there is one.
     at_once: computes the result of `loop` for some deltas, and returns None for others.
-    look_ups: if the input is a join, returns the look-ups for its loop.
+    sides: the sides of the input, if that is a join; they return the look-ups for its loop.
     """
 
     __slots__ = (
         *("_at_once", "_is_whole", "_last", "_look_ups", "_loop", "_merge", "_one", "_owner"),
+        "_sides",
         *("by_group", "source", "step", "sums", "touched"),
     )
 
@@ -236,12 +245,13 @@ class SumsBy:
         source: str,
         *,
         by_group: bool,
-        look_ups: Callable[..., Any] | None = None,
+        sides: JoinSides | None = None,
         one: Callable[..., Sequence[Change]] | None = None,
         at_once: Callable[[Sequence[Any]], dict[Any, Sums] | None] | None = None,
     ) -> None:
         self._loop = loop
-        self._look_ups = look_ups
+        self._sides = sides
+        self._look_ups = None if sides is None else sides.look_ups
         self._owner = owner
         self._one = one
         self._at_once = at_once
@@ -252,7 +262,7 @@ class SumsBy:
         self.source = source
         self.sums: dict[Any, Any] = OldGenerationDict()
         self.step: Callable[..., Sequence[Change]] = (
-            self._step if look_ups is None else self._step_pairs
+            self._step if sides is None else self._step_pairs
         )
         self.touched = 0
 
@@ -351,8 +361,10 @@ class SumsBy:
         return {"keys": keys, "sums": sums} if is_plain and not has_unmatched else None
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Load the sums that another operator returned from `state`."""
+        """Load the sums that another operator returned from `state`; the sides hold their rows."""
         self._merge(self.sums, list(zip(state["keys"], state["sums"], strict=True)))
+        if self._sides is not None:
+            self._sides.is_filled = True
 
     def find_before(
         self, changes: Sequence[Change], asked: Iterable[Any]

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -554,3 +555,23 @@ def test_means_that_skip_none_count_values(query: Any, seed: int, values: Any) -
         raised, error = fast.commit(changes), plain.commit(changes)
         assert (raised is None) is (error is None), (raised, error)
         assert dict(fast.view.zset().items()) == dict(plain.view.zset().items())
+
+
+@pytest.mark.parametrize("query", [a_chain, mixed_groups])
+def test_sums_of_pairs_that_are_loaded_from_a_file_follow_both_sides(
+    query: Any, tmp_path: Path
+) -> None:
+    for first in (True, False):
+        db = Database(tmp_path / "shop.db")
+        tables = [db.table(kind, name=kind.__name__) for kind in TABLES]
+        view = query(*tables).materialize("view", kept=True)
+        if first:
+            tables[2].add_all([Region(1, 7), Region(2, 8)])
+            tables[1].add_all(Customer(n, 1 + n % 2) for n in range(9))
+            tables[0].add_all(Order(n % 9, n, n) for n in range(60))
+        else:
+            tables[1].remove(Customer(0, 1))
+            view.verify()
+            tables[1].add(Customer(0, 2))
+        view.verify()
+        db.close()
