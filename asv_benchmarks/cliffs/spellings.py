@@ -49,6 +49,10 @@ def _key(o: Any, c: Any) -> Any:
     return o.customer == c.id
 
 
+def _either_key(o: Any, c: Any) -> Any:
+    return o.customer == c.id or o.id == c.id
+
+
 def _near(o: Any, c: Any) -> Any:
     return c.tier - 2 < o.qty and o.qty < c.tier + 2
 
@@ -70,6 +74,8 @@ KEYS: dict[str, tuple[Any, Condition]] = {
     ),
     "`not a != b`": (lambda o, c: not o.customer != c.id, _key),  # noqa: SIM202
     "`a - b == 0`": (lambda o, c: o.customer - c.id == 0, _key),
+    "`b in (a, c)`": (lambda o, c: c.id in (o.customer, o.id), _either_key),
+    "`any([...])`": (lambda o, c: any([o.customer == c.id, o.id == c.id]), _either_key),
     "`operator.eq`": (lambda o, c: operator.eq(o.customer, c.id), _key),
 }
 """Conditions with an equation in other words, each with the plain one."""
