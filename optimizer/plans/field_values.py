@@ -37,6 +37,7 @@ from types import MappingProxyType
 from typing import Any
 
 from optimizer.expr import (
+    Attempt,
     Attribute,
     Constant,
     Display,
@@ -255,14 +256,52 @@ _COMPARABLE: Mapping[type, Classes] = {
 """Classes of values that a constant compares with."""
 
 
+@record
+class Threshold:
+    """A limit that the first condition compares a number of a row with.
+
+    `place` is the binding, None for the only one; `field` its field, None for the binding itself.
+    """
+
+    place: int | None
+    field: str | None
+    limit: int | float
+    is_low: bool
+
+
+def first_threshold(test: Expr, bindings: int) -> Threshold | None:
+    """Return the limit of the first part of a condition; None if it compares nothing with a
+    number."""
+    part = next(iter(conjuncts(test)))
+    match part.of if isinstance(part, Attempt) else part:
+        case Operation(operator, (read, Constant() as constant)) if operator in _ORDERS:
+            pass
+        case Operation(operator, (Constant() as constant, read)) if operator in _ORDERS:
+            operator = _MIRRORED[operator]
+        case _:
+            return None
+    if constant.kind not in (int, float) or _is_nan(constant.value):
+        return None
+    match read:
+        case Parameter(index):
+            name = None
+        case Attribute(Parameter(index), name):
+            pass
+        case _:
+            return None
+    place = index if bindings > 1 else None
+    return Threshold(place, name, constant.value, operator in _GREATER)
+
+
 class ConstantTests(Mapping[str, frozenset[Any]]):
     """The fields that conditions pin, each with the values that pass.
 
     `classes`: fields whose values must be of certain classes, or an earlier part may raise.
     `wants`: the fields that rows could be looked up by, and their values (`find_values`).
+    `threshold`: the limit of the first condition, for rows that are not of a table.
     """
 
-    __slots__ = ("_pins", "classes", "wants")
+    __slots__ = ("_pins", "classes", "threshold", "wants")
 
     def __init__(
         self,
@@ -273,6 +312,7 @@ class ConstantTests(Mapping[str, frozenset[Any]]):
         self._pins = dict(pins)
         self.classes = dict(classes)
         self.wants = wants
+        self.threshold: Threshold | None = None
 
     def __getitem__(self, field: str) -> frozenset[Any]:
         return self._pins[field]

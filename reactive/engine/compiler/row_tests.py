@@ -24,8 +24,9 @@ from optimizer.plans.field_values import (
     ConstantTests,
     constant_tests,
     find_values,
+    first_threshold,
 )
-from optimizer.plans.properties import shapes
+from optimizer.plans.properties import bindings, shapes
 from reactive.engine.operators.plain import PipelineSource, Side
 
 NO_SIDE: Side = (None, ())
@@ -37,13 +38,24 @@ def constant_tests_of(below: PipelineSource, side: Side = NO_SIDE) -> ConstantTe
     If the whole chain is conditions, the tests of `side`, a side of a join over it, follow them.
     """
     if not isinstance(below.base, plan.Table):
-        return NO_CONSTANT_TESTS
+        return _tests_of_limits(below)
     bodies, of = list(_first_conditions(below.chain)), shapes(below.base)
     parts = [part for body in bodies for part in conjuncts(body)]
     if len(bodies) == len(below.chain):
         bodies += _tests_of_side(side, of)
     found = constant_tests(bodies, of)
     found.wants = {each.field.name: each.values for each in find_values(parts, of)}
+    return found
+
+
+def _tests_of_limits(below: PipelineSource) -> ConstantTests:
+    """Return the limit in the first condition of a chain over rows that are not of a table."""
+    first = next(_first_conditions(below.chain), None)
+    threshold = None if first is None else first_threshold(first, bindings(below.base))
+    if threshold is None:
+        return NO_CONSTANT_TESTS
+    found = ConstantTests({})
+    found.threshold = threshold
     return found
 
 

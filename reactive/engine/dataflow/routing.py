@@ -15,6 +15,7 @@ from reactive.engine.dataflow import discrimination
 if TYPE_CHECKING:
     from reactive.engine.dataflow.key_readers import KeyReaders
     from reactive.engine.dataflow.node import Node
+    from reactive.engine.dataflow.threshold_readers import ThresholdReaders
     from reactive.engine.dataflow.way import Way
 
 
@@ -39,11 +40,20 @@ class Routing(dict["Node", "Way | None"]):
         """Return the way of a node; None if no readers are found by fields or keys, nor ask it."""
         network, by_key = discrimination.find_network(node.consumers), self._readers_by_key(node)
         asked_by = self._readers_that_ask(node)
-        if network is None and by_key is None and not asked_by:
+        by_limit = self._readers_by_limit(node)
+        if network is None and by_key is None and not by_limit and not asked_by:
             return None
         from reactive.engine.dataflow.way import Way
 
-        return Way(node, network, by_key, asked_by)
+        return Way(node, network, by_key, by_limit, asked_by)
+
+    def _readers_by_limit(self, node: Node) -> list[ThresholdReaders]:
+        """Return the readers of a node that are found by a limit."""
+        if len(node.consumers) < discrimination.WORTHWHILE:
+            return []
+        from reactive.engine.dataflow.threshold_readers import find_threshold_readers
+
+        return find_threshold_readers(node)
 
     def concerns(self, node: Node) -> bool:
         """Return True if the ways depend on the readers of a node."""

@@ -1,6 +1,7 @@
 """The readers of a node that does not send each delta to all of them.
 
     by a field     readers that compare a field of the row with constants    `discrimination.py`
+    by a limit     readers that compare a number of the row with a limit     `threshold_readers.py`
     by a key       joins whose other side has the key of the row             `key_readers.py`
     everything     all others
 
@@ -19,21 +20,33 @@ from reactive.engine.dataflow.node import Turns
 
 if TYPE_CHECKING:
     from reactive.engine.dataflow.node import Node
+    from reactive.engine.dataflow.threshold_readers import ThresholdReaders
 
 
 class Way:
     """The readers of a node, and the joins whose other side it is."""
 
-    __slots__ = ("_asked_by", "_by_key", "_keys", "_network", "_node", "everything", "turns")
+    __slots__ = (
+        "_asked_by",
+        "_by_key",
+        "_by_limit",
+        "_keys",
+        "_network",
+        "_node",
+        "everything",
+        "turns",
+    )
 
     def __init__(
         self,
         node: Node,
         network: DiscriminationNetwork | None,
         by_key: KeyReaders | None,
+        by_limit: Sequence[ThresholdReaders],
         asked_by: Sequence[KeyReaders],
     ) -> None:
         self._node = node
+        self._by_limit = by_limit
         self._network = network
         self._by_key = by_key
         self._keys = key_reader_of(node)
@@ -42,6 +55,7 @@ class Way:
         found = {
             *(() if network is None else network.found),
             *(() if by_key is None else by_key.readers),
+            *(reader for readers in by_limit for reader in readers.readers),
         }
         self.everything = [reader for reader in node.consumers if reader not in found]
         """The readers that get every row."""
@@ -54,6 +68,8 @@ class Way:
             self._network.send(delta, enqueue)
         if self._by_key is not None:
             self._by_key.send(delta, enqueue)
+        for readers in self._by_limit:
+            readers.send(delta, enqueue)
 
     def side_change(self, delta: Sequence[Any]) -> SideChange | None:
         """Return the step that tells readers by key of a delta of this node; None if none ask."""
