@@ -74,6 +74,8 @@ def costs_of(node: Physical) -> Costs:
             return tuple(max(cost, above) for cost in met)
         case PhysicalRangeIndex():
             return (Cost.LOG,) * inputs
+        case PartialSums(sums=sums) if sums.extremes:
+            return (Cost.LOG,) * inputs
     kind = type(node)
     cost = Cost.MATCHES if kind in MEETING else Cost.ROUNDS if kind in DERIVING else Cost.ONE
     sink = getattr(node, "sink", None)

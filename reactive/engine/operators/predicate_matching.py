@@ -95,7 +95,7 @@ class PredicateMatching:
     """
 
     __slots__ = (
-        *("_asked", "_count", "_fits", "_handle", "_held", "_last", "_left", "_right", "_whole"),
+        *("_count", "_fits", "_handle", "_held", "_last", "_left", "_right", "_whole"),
         "touched",
     )
 
@@ -116,7 +116,6 @@ class PredicateMatching:
         self._held: dict[Any, Counted] = {}
         self._last: dict[Any, Counted] = {}
         """The previous state of each row that the last step has changed."""
-        self._asked: tuple[Fits, Any, Any] = (fits, None, None)
         self.touched = 0
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
@@ -191,19 +190,20 @@ class PredicateMatching:
 
     def _count_pairs(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> None:
         """Apply the changes, and call the predicate for each pair."""
+        sides: list[Any]
         if self._left.poisoned or self._right.poisoned:
-            self._asked = (self._whole, KeyCandidates(self._left), KeyCandidates(self._right))
+            fits, sides = self._whole, [KeyCandidates(self._left), KeyCandidates(self._right)]
         else:
-            self._asked = (self._fits, self._left.index, self._right.index)
-        self._count_right(right)
-        self._count_left(left)
+            fits, sides = self._fits, [self._left.index, self._right.index]
+        self._count_right(right, fits, sides[0])
+        self._count_left(left, fits, sides[1])
 
-    def _count_right(self, right: Sequence[KeyedPair]) -> None:
+    def _count_right(self, right: Sequence[KeyedPair], fits: Fits, lefts: Any) -> None:
         """Change the matches of left rows that stay."""
-        (fits, rows, _), held = self._asked, self._held
+        held = self._held
         for key, (other, times) in right:
             counted: set[Any] = set()  # a left row may be listed several times
-            for row, _ in rows.pairs(key):
+            for row, _ in lefts.pairs(key):
                 handle = self._handle(row)
                 if handle in held:  # `_count_left` counts the matches of new rows
                     self.touched += 1
@@ -212,19 +212,18 @@ class PredicateMatching:
                         row, weight, matches = self._touch(handle, row)
                         self._set(handle, (row, weight, matches + times))
 
-    def _count_left(self, left: Sequence[KeyedPair]) -> None:
+    def _count_left(self, left: Sequence[KeyedPair], fits: Fits, rights: Any) -> None:
         """Change weights of left rows; count the matches of a new row on the current right side."""
         for key, (row, change) in left:
             handle = self._handle(row)
             _, weight, matches = self._touch(handle, row)
             if not weight:
-                matches = self._matches(row, key)
+                matches = self._matches(row, key, fits, rights)
             self._set(handle, (row, weight + change, matches))
 
-    def _matches(self, row: Row, key: Key) -> int:
+    def _matches(self, row: Row, key: Key, fits: Fits, rights: Any) -> int:
         """Return the weight of all current right rows that match a row."""
-        fits, _, others = self._asked
-        candidates = others.pairs(key)
+        candidates = rights.pairs(key)
         self.touched += len(candidates)
         matches = 0
         for other, times in candidates:

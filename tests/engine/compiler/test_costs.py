@@ -72,6 +72,12 @@ QUERIES: dict[str, tuple[Query, Cost, Cost]] = {
     "join": (_joined, Cost.ONE, Cost.MATCHES),
     "max of join": (
         lambda s: _joined(s).group_by(lambda o, c: c.town).aggregate(Max(lambda o, c: o.total)),
+        *(Cost.LOG, Cost.LOG),
+    ),
+    "max of both sides of a join": (
+        lambda s: (
+            _joined(s).group_by(lambda o, c: c.town).aggregate(Max(lambda o, c: o.total + c.town))
+        ),
         *(Cost.LOG, Cost.MATCHES),
     ),
     "sums of join": (
@@ -177,6 +183,13 @@ def test_rounds_are_said_of_recursions() -> None:
     )
     assert "[rounds]" in reach.explain(costs=True)
     assert "degree: none" in reach.explain(costs=True)
+
+
+def test_stored_extremes_cost_a_search() -> None:
+    query, *_ = QUERIES["max of join"]
+    assert "sums and extremes by o.customer  [O(log n)]" in query(Shop(FEW, FEW)).explain(
+        costs=True
+    )
 
 
 def test_the_degree_of_joins_is_the_number_of_tables() -> None:

@@ -81,6 +81,14 @@ def build(db: Database, fuse: Fuse) -> list[Any]:
     return [a, b, *(relation.materialize() for relation in relations)]
 
 
+def build_joins(db: Database, fuse: Fuse) -> list[Any]:
+    """Views that count the partners of rows, with predicates that may raise."""
+    a, b = db.table(tuple, name="a"), db.table(tuple, name="b", key=lambda r: r[0])
+    joins = ("semi_join", "anti_join", "left_join", "right_join", "full_join")
+    on = fuse(lambda x, y: x[1] <= y[1])
+    return [a, b, *(getattr(a, name)(b, on=on).materialize() for name in joins)]
+
+
 def change(db: Database, a: Any, b: Any) -> None:
     with db.transaction():
         a.add_all([(1, 1), (2, 3), (2, 3), (4, 2)])
@@ -134,7 +142,10 @@ def _plain(value: Any) -> Any:
     return repr(value) if type(value).__module__ == "builtins" and not callable(value) else ""
 
 
-def prepared(*, optimize: bool) -> tuple[Database, Fuse, list[Any]]:
+Build = Callable[[Database, Fuse], list[Any]]
+
+
+def prepared(*, optimize: bool, build: Build = build) -> tuple[Database, Fuse, list[Any]]:
     db, fuse = Database(optimize=optimize), Fuse()
     parts = build(db, fuse)
     with db.transaction():
@@ -168,12 +179,21 @@ def rows(view: Any) -> Any:
 @pytest.mark.long
 @pytest.mark.parametrize("optimize", CALLS)
 def test_a_failure_at_any_callable_call_leaves_everything_as_it_was(optimize: bool) -> None:
-    db, fuse, (a, b, *views) = prepared(optimize=optimize)
+    fail_at_each_call(prepared(optimize=optimize), range(1, CALLS[optimize] + 1, stride(1)))
+
+
+def test_a_failing_predicate_leaves_the_counts_of_partners_as_they_were() -> None:
+    fail_at_each_call(prepared(optimize=True, build=build_joins), range(1, 40))
+
+
+def fail_at_each_call(made: tuple[Database, Fuse, list[Any]], calls: range) -> None:
+    """Assert that a change which fails at each of the `calls` changes nothing."""
+    db, fuse, (a, b, *views) = made
     before = state(db)
     contents = [rows(view) for view in views]
     heard: list[Any] = []
     held = [view.subscribe(heard.append) for view in views]
-    for at in range(1, CALLS[optimize] + 1, stride(1)):
+    for at in calls:
         fuse.calls, fuse.at = 0, at
         with pytest.raises(ZeroDivisionError) as caught:
             change(db, a, b)
