@@ -60,7 +60,7 @@ SAME = (plan.UnionAll, plan.View)
 """Nodes that pass rows on unchanged."""
 
 
-class Way:
+class SplitWay:
     """A way from a source through hops, split after the last hop that looks up partners."""
 
     __slots__ = ("_after", "_before", "source")
@@ -84,7 +84,7 @@ class LeafLineage:
 
     def __init__(self, leaf: Node) -> None:
         self._leaf = leaf
-        self._ways: Sequence[Way] = ()
+        self._ways: Sequence[SplitWay] = ()
         self.renew()
 
     def renew(self) -> None:
@@ -115,14 +115,14 @@ class LeafLineage:
         return partial(_compose_moves, ends)
 
 
-def ways_to(top: Node) -> list[Way]:
+def ways_to(top: Node) -> list[SplitWay]:
     """Return all ways to a node, in the order of join sides; none if there are too many."""
-    found: list[Way] = []
+    found: list[SplitWay] = []
     waiting: list[tuple[Node, Hops]] = [(top, ())]
     while waiting:
         node, above = waiting.pop()
         if not node.inputs and isinstance(node.plan, plan.Table):
-            found.append(Way(node, above))
+            found.append(SplitWay(node, above))
         elif not is_deferred(node):
             below = [(source, (*hops, *above)) for source, hops in _below(node)]
             waiting += below[::-1]

@@ -63,8 +63,8 @@ from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import ANY, FLOAT, INT, SqlType
 from reactive.languages.sql.terms.values import TypedValue, as_optional, nullable_value
 from reactive.languages.sql.windows.totals import (
-    Groups,
-    Total,
+    GroupTotals,
+    PartitionTotal,
     group_totals,
     join_totals,
     may_raise,
@@ -94,7 +94,7 @@ def append_windows(
     """
     windows = [PartitionedWindow(scope, node) for node in nodes]
     found: dict[int, TypedValue] = {}
-    groups: list[Groups] = []
+    groups: list[GroupTotals] = []
     done = set[int]()
     for window in windows:
         if id(window.node) in done:
@@ -114,7 +114,9 @@ def append_windows(
     return source, [(found | joined)[id(node)] for node in nodes]
 
 
-def _totals(source: plan.Node, scope: Scope, together: Sequence[PartitionedWindow]) -> list[Total]:
+def _totals(
+    source: plan.Node, scope: Scope, together: Sequence[PartitionedWindow]
+) -> list[PartitionTotal]:
     """Return the aggregates of all rows of a partition among windows of one partition and order.
 
     Return none if a row may be left out of them because an expression of another window raises.
@@ -128,7 +130,7 @@ def _totals(source: plan.Node, scope: Scope, together: Sequence[PartitionedWindo
     return totals if is_safe and not may_raise(totals, source) else []
 
 
-def _total(window: PartitionedWindow, scope: Scope) -> Total | None:
+def _total(window: PartitionedWindow, scope: Scope) -> PartitionTotal | None:
     """Return an aggregate of all rows of its partition; None for other functions and frames."""
     node, over = window.node.this, window.node.args.get("over")
     is_plain = over in (None, "OVER") and not isinstance(node, exp.IgnoreNulls | exp.RespectNulls)

@@ -49,7 +49,7 @@ KEY_OF_GROUP = Lifted(Item(Parameter(0), constant(0)), ("group",), (), 1)
 
 
 @record
-class Total:
+class PartitionTotal:
     """An aggregate of all rows of a partition: the name of its window, the keys, and its folds."""
 
     name: int
@@ -60,16 +60,18 @@ class Total:
 
 
 @record
-class Groups:
+class GroupTotals:
     """Aggregates that share a partition: their groups, and the key of a row's group."""
 
     node: plan.Node
     key: Expr | None
     folds: tuple[plan.Folded, ...]
-    totals: tuple[Total, ...]
+    totals: tuple[PartitionTotal, ...]
 
 
-def whole_partition(name: int, asked: AggregateCall, keys: Sequence[TypedValue]) -> Total | None:
+def whole_partition(
+    name: int, asked: AggregateCall, keys: Sequence[TypedValue]
+) -> PartitionTotal | None:
     """Return an aggregate of whole partitions; None if it needs their rows in order, or may raise.
 
     Raises
@@ -84,17 +86,17 @@ def whole_partition(name: int, asked: AggregateCall, keys: Sequence[TypedValue])
     if "Collect" in names or ("Avg" in names and not ADDED.issuperset(kinds)):
         return None
     counts = type(asked.node) is exp.Count and not asked.distinct
-    return Total(name, tuple(keys), call, counts)
+    return PartitionTotal(name, tuple(keys), call, counts)
 
 
-def may_raise(totals: Sequence[Total], source: plan.Node) -> bool:
+def may_raise(totals: Sequence[PartitionTotal], source: plan.Node) -> bool:
     """Return True if a key or an argument may raise, so that a row is left out."""
     return not all(total(expr, shapes(source)) for expr in _expressions(totals))
 
 
 def group_totals(
-    source: plan.Node, scope: Scope, totals: Sequence[Total]
-) -> tuple[plan.Node, Groups]:
+    source: plan.Node, scope: Scope, totals: Sequence[PartitionTotal]
+) -> tuple[plan.Node, GroupTotals]:
     """Return the groups of aggregates with equal keys, and the rows that they are of.
 
     Keys and arguments that may raise are bindings of these rows.
@@ -108,7 +110,7 @@ def group_totals(
 
 
 def join_totals(
-    rows: plan.Node, scope: Scope, groups: Sequence[Groups]
+    rows: plan.Node, scope: Scope, groups: Sequence[GroupTotals]
 ) -> tuple[plan.Node, dict[int, TypedValue]]:
     """Append groups to their rows; return the values of the aggregates by name."""
     values: dict[int, TypedValue] = {}
@@ -125,7 +127,7 @@ def join_totals(
     return rows, values
 
 
-def _expressions(totals: Sequence[Total]) -> Iterator[Expr]:
+def _expressions(totals: Sequence[PartitionTotal]) -> Iterator[Expr]:
     """Yield the keys and arguments of aggregates."""
     for each in totals:
         yield from map(as_optional, each.keys)
@@ -138,16 +140,16 @@ def _body(fold: plan.Folded) -> Expr:
 
 
 def _group(
-    source: plan.Node, scope: Scope, totals: tuple[Total, ...], known: Mapping[Expr, Expr]
-) -> Groups:
+    source: plan.Node, scope: Scope, totals: tuple[PartitionTotal, ...], known: Mapping[Expr, Expr]
+) -> GroupTotals:
     """Return the groups of aggregates with equal keys; `known` are expressions in bindings."""
     keys = [_key_part(each, known) for each in totals[0].keys]
     folds = tuple(dict.fromkeys(fold for each in totals for fold in each.call.folds))
     read = tuple(_reading(fold, scope, known) for fold in folds)
     if not keys:
-        return Groups(plan.Aggregate(source, None, read), None, folds, totals)
+        return GroupTotals(plan.Aggregate(source, None, read), None, folds, totals)
     key = keys[0] if len(keys) == 1 else tuple_of(*keys)
-    return Groups(plan.Aggregate(source, scope.function(key), read), key, folds, totals)
+    return GroupTotals(plan.Aggregate(source, scope.function(key), read), key, folds, totals)
 
 
 def _key_part(value: TypedValue, known: Mapping[Expr, Expr]) -> Expr:
@@ -165,7 +167,7 @@ def _reading(fold: plan.Folded, scope: Scope, known: Mapping[Expr, Expr]) -> pla
     return replace(fold, value=scope.function(known.get(body, body)))
 
 
-def _value(of: Total, results: Mapping[plan.Folded, Expr]) -> TypedValue:
+def _value(of: PartitionTotal, results: Mapping[plan.Folded, Expr]) -> TypedValue:
     """Return the value of an aggregate, which may be NULL unless it counts."""
     found = of.call.result(tuple(results[fold] for fold in of.call.folds))
     return found if of.never_null else nullable_value(as_optional(found), found.type)
