@@ -32,7 +32,7 @@ from optimizer.rewriting import equality_checks
 from optimizer.rewriting.optimize import OptimizedPlan, Segment, merge_segments, optimize, settle
 from optimizer.rewriting.phases import PHASES, Phase
 from optimizer.traverse import Rule, functions, without_iterations, without_views
-from reactive.engine.compiler import hops, inner_graph, placement
+from reactive.engine.compiler import hops, inner_graph, placement, row_trial
 from reactive.engine.compiler.build import Builder
 from reactive.engine.compiler.choices import CHOICES
 from reactive.engine.compiler.chooser import (
@@ -55,7 +55,6 @@ from reactive.engine.compiler.physical import (
     PhysicalRangeIndex,
     Scan,
 )
-from reactive.engine.compiler.row_trial import PlansBefore, try_rows
 from reactive.engine.compiler.templates import Planned, QueryTemplate, Templates
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.node import Node
@@ -159,7 +158,7 @@ class Queries:
         self._try_rows(bail_out, leaves, changes)
         queries = [leaf.leaf.base for leaf in leaves]
         every = (each for query in queries for each in self._segment(query).every())
-        before = PlansBefore(self.graph, leaves, dict.fromkeys(every))
+        before = row_trial.PlansBefore(self.graph, leaves, dict.fromkeys(every))
         try:
             with before:
                 self._deoptimize(queries, bail_out)
@@ -185,7 +184,7 @@ class Queries:
         deltas = {node.plan: delta for node, delta in changes if isinstance(node.plan, plan.Table)}
         graph.is_changing = True  # stays True after an interrupt: groups may be half changed
         try:
-            try_rows(
+            row_trial.try_rows(
                 segment,
                 owner,
                 next(grouped, bail_out.operator),

@@ -18,9 +18,9 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, overload
 
+from reactive.engine.collections import whole_rows
 from reactive.engine.collections.index import NOTHING
 from reactive.engine.collections.order import Edit
-from reactive.engine.collections.whole_rows import change_whole_rows
 from reactive.engine.collections.zset import (
     Pair,
     Pairs,
@@ -94,7 +94,7 @@ class ViewRows:
 
     def _step_many(self, delta: Pairs) -> Pairs:
         """Apply a delta of any size, and return its net changes."""
-        if len(delta) > MANY and change_whole_rows(self._weights, delta):
+        if len(delta) > MANY and whole_rows.change_whole_rows(self._weights, delta):
             changes = delta
         else:
             changes = consolidate(delta)
