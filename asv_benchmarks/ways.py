@@ -329,7 +329,10 @@ WAYS = (
         "a commit as one function",
         (group_sum, join_rows),
         ("reactive/engine/dataflow/schedule.py",),
-        off=(("reactive.engine.dataflow.schedule.OFTEN", NEVER),),
+        off=(
+            ("reactive.engine.dataflow.schedule.OFTEN", NEVER),
+            ("reactive.engine.dataflow.schedule.LATEST", NEVER),
+        ),
     ),
     Way(
         "a group of one row",

@@ -41,7 +41,7 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     ),
 }
 GENERATED = {
-    "reactive.engine.dataflow.schedule.OFTEN": 0,
+    "reactive.engine.dataflow.schedule.LATEST": 0,
     "reactive.engine.transactions.commit.SAMPLES": 0,
 }
 """Threshold that makes commits generated code from the first."""

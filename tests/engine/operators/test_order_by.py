@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reactive import Database, Edit, Table
 from reactive.engine.collections.order import fewest_edits
-from reactive.engine.dataflow.schedule import OFTEN
+from reactive.engine.dataflow.schedule import LATEST
 from reactive.engine.transactions.transaction import Transaction
 from tests.budget import examples
 from tests.replica import Replica
@@ -93,10 +93,10 @@ def test_all_who_follow_an_order_get_its_edits_also_when_commits_are_code() -> N
     views = [order.materialize(), order.materialize()]
     subscriptions = [view.subscribe(told[place].append) for place, view in enumerate(views)]
     subscriptions.append(order.subscribe(told[2].append))
-    for number in range(OFTEN + 10):
+    for number in range(LATEST + 10):
         numbers.add(number)
     for deltas in told:
-        assert len(deltas) == OFTEN + 10
+        assert len(deltas) == LATEST + 10
         assert all(delta.edits for delta in deltas)
         assert [delta.edits for delta in deltas] == [delta.edits for delta in told[0]]
 

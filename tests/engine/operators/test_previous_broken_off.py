@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, VerificationError
-from reactive.engine.dataflow.schedule import OFTEN
+from reactive.engine.dataflow.schedule import LATEST
 from reactive.engine.transactions.transaction import Transaction
 from tests.budget import stride
 from tests.moments import Moments
@@ -136,7 +136,7 @@ ACTS: list[Callable[[Side], None]] = [
 ]
 
 
-@pytest.mark.parametrize("commits", [0, OFTEN])
+@pytest.mark.parametrize("commits", [0, LATEST])
 def test_a_commit_that_does_not_stand_is_none(commits: int) -> None:
     side = Side(commits=commits)
     for act in [*ACTS, *reversed(ACTS)]:
@@ -157,7 +157,7 @@ EVERY = stride(7)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("number", range(len(ACTS) * 2))
 def test_an_interrupt_at_any_moment_leaves_what_was_before(number: int) -> None:
-    act, commits = ACTS[number // 2], OFTEN * (number % 2)
+    act, commits = ACTS[number // 2], LATEST * (number % 2)
     moment, where = number % EVERY, "the first"
     while where:
         side = Side(commits=commits)
@@ -243,7 +243,7 @@ def test_views_that_compute_it_in_several_ways_all_hear_of_what_was_before() -> 
         assert sorted(late) == list(range(n)) and len(others[1]) == n + 1
 
 
-@pytest.mark.parametrize("commits", [0, OFTEN])
+@pytest.mark.parametrize("commits", [0, LATEST])
 def test_what_changed_before_the_last_commit_is_not_held(commits: int) -> None:
     db = Database()
     table, other = db.table(int, name="table"), db.table(int, name="other")

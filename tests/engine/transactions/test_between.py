@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Max, Sum, TransactionError
-from reactive.engine.dataflow.schedule import OFTEN
+from reactive.engine.dataflow.schedule import LATEST
 from reactive.engine.transactions.transaction import Transaction
 from tests.moments import Moments
 
@@ -70,7 +70,7 @@ class Side:
 
 
 @pytest.mark.parametrize("optimize", [True, False])
-@pytest.mark.parametrize("commits", [0, OFTEN])
+@pytest.mark.parametrize("commits", [0, LATEST])
 def test_if_it_raises_everything_is_as_before(optimize: bool, commits: int) -> None:
     side = Side(optimize=optimize, commits=commits)
     before = side.state()
@@ -85,7 +85,7 @@ def test_if_it_raises_everything_is_as_before(optimize: bool, commits: int) -> N
     side.check()
 
 
-@pytest.mark.parametrize("commits", [0, OFTEN])
+@pytest.mark.parametrize("commits", [0, LATEST])
 def test_a_transaction_of_one_row_is_undone_too(commits: int) -> None:
     side = Side(commits=commits)
     before = side.state()
@@ -96,7 +96,7 @@ def test_a_transaction_of_one_row_is_undone_too(commits: int) -> None:
     side.check()
 
 
-@pytest.mark.parametrize("commits", [0, OFTEN])
+@pytest.mark.parametrize("commits", [0, LATEST])
 def test_otherwise_the_commit_is_published_after_it(commits: int) -> None:
     side, plain = Side(commits=commits), Side(commits=commits)
     versions: list[tuple[int, int]] = []

@@ -10,7 +10,7 @@ import pytest
 
 from reactive import Database
 from reactive.engine.dataflow.delivery_queue import DeliveryQueue
-from reactive.engine.dataflow.schedule import OFTEN
+from reactive.engine.dataflow.schedule import LATEST
 from reactive.engine.storage.store import BagStore
 
 
@@ -118,7 +118,7 @@ class Interrupted(DeliveryQueue):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("commits", [1, OFTEN + 3])
+@pytest.mark.parametrize("commits", [1, LATEST + 3])
 def test_an_interrupt_after_a_commit_stands_takes_nothing_back(commits: int) -> None:
     db = Database()
     delivery_queue = Interrupted()

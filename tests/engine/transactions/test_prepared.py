@@ -17,7 +17,7 @@ from unittest.mock import Mock
 import pytest
 
 from reactive import ClosedError, Database, Sum, TransactionError
-from reactive.engine.dataflow.schedule import OFTEN
+from reactive.engine.dataflow.schedule import LATEST
 from reactive.engine.transactions.prepared import PreparedTransaction
 from reactive.engine.transactions.transaction import Transaction
 from tests.budget import seeds, stride
@@ -63,7 +63,7 @@ def prepared_of(side: Side, change: Callable[[Side], object] = fill) -> Prepared
 
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("optimize", [True, False])
-@pytest.mark.parametrize("commits", [0, OFTEN])
+@pytest.mark.parametrize("commits", [0, LATEST])
 def test_undone_it_leaves_all_as_before(look: Any, optimize: bool, commits: int) -> None:
     side = Side(optimize=optimize, commits=commits)
     before = side.state()
@@ -82,7 +82,7 @@ def test_undone_it_leaves_all_as_before(look: Any, optimize: bool, commits: int)
 
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("optimize", [True, False])
-@pytest.mark.parametrize("commits", [0, OFTEN])
+@pytest.mark.parametrize("commits", [0, LATEST])
 def test_published_it_is_as_a_plain_transaction(look: Any, optimize: bool, commits: int) -> None:
     side, plain = (Side(optimize=optimize, commits=commits) for _ in range(2))
     prepared = prepared_of(side)
