@@ -14,9 +14,9 @@ order of the plain operators.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 from optimizer import plan
 from optimizer.expr import (
@@ -26,6 +26,7 @@ from optimizer.expr import (
     Attempt,
     Attribute,
     Call,
+    Constant,
     Display,
     Expr,
     First,
@@ -44,12 +45,21 @@ from optimizer.expr import (
     tuple_of,
     walk,
 )
-from optimizer.expressions.knowledge import Shapes, is_canonical, is_value, makes_record, total
+from optimizer.expressions.knowledge import (
+    Shapes,
+    constructor,
+    is_canonical,
+    is_value,
+    makes_record,
+    total,
+)
 from optimizer.expressions.simplification import may_be_moment
 from optimizer.expressions.text import needs, project_node, surely
 from optimizer.record import record
 from reactive.engine.codegen.functions import BoundValues, CodeWriter, can_be_variable
 from reactive.engine.codegen.use_counts import UseCounts, ValueUse
+from reactive.engine.collections.index import itself
+from reactive.engine.collections.zset import canonical, canonical_record
 
 Chain = Sequence[plan.Node]
 """Nodes of the kinds where, select, unnest and select_many, from input to output."""
@@ -459,6 +469,35 @@ class EvaluatedVariables(dict[Expr, str]):
         if found is None:
             return self.once.pop(expr, default) if self.once else default
         return found
+
+
+def canonical_maker(expr: Expr, shapes: Shapes) -> Callable[[Any], Any]:
+    """Return the function that makes a value of an expression canonical, as loops do.
+
+    A NaN in a field whose annotation excludes it is stored as it is. Rows with that NaN are found
+    again only if loops and plain operators change the same parts of a value.
+
+    >>> as_read, negated = Parameter(0), Operation("-", (Parameter(0),))
+    >>> make, held = canonical_maker(tuple_of(as_read, negated), (float,)), float("nan")
+    >>> [value is held for value in make((held, held))]
+    [True, False]
+    """
+    if is_canonical(expr, shapes):
+        return itself
+    match expr:
+        case First(_, then):
+            return canonical_maker(then, shapes)
+        case Display("tuple", items):
+            makers = [canonical_maker(item, shapes) for item in items]
+            return lambda value: tuple(
+                [make(item) for make, item in zip(makers, value, strict=True)]
+            )
+        case Call(Constant(kind), arguments, keywords) if makes_record(expr):
+            given = dict(zip(constructor(kind) or (), arguments, strict=False)) | dict(keywords)
+            names = [name for name, value in given.items() if not is_canonical(value, shapes)]
+            return lambda value: canonical_record(value, names)
+        case _:
+            return canonical
 
 
 def canonical_test(name: str, expr: Operation) -> str:

@@ -255,7 +255,7 @@ def canonical(value: Any) -> Any:
         return _canonical_items(value, NESTED)
     names = nan_fields(kind)
     if names:
-        return _canonical_record(value, names)
+        return canonical_record(value, names)
     if isinstance(value, float):
         return value if value == value else NAN
     if isinstance(value, datetime):
@@ -306,7 +306,7 @@ def _canonical_item(item: Any, depth: int) -> Any:
     return _canonical_items(item, depth - 1)
 
 
-def _canonical_record(value: Any, names: tuple[str, ...]) -> Any:
+def canonical_record(value: Any, names: Iterable[str]) -> Any:
     """Return a record with canonical fields; itself if none of them changes."""
     changed, is_odd = {}, False
     for name in names:

@@ -94,7 +94,7 @@ class GroupAggregates:
     """
 
     __slots__ = (
-        *("_adders", "_bare", "_before", "_homes", "_key", "_last", "_own"),
+        *("_adders", "_bare", "_before", "_homes", "_key", "_last", "_own", "_to_canonical"),
         *(
             "_progress",
             "_results",
@@ -114,8 +114,10 @@ class GroupAggregates:
         *,
         keeps_negative: bool = False,
         row: Any = None,
+        to_canonical: Callable[[Any], Any] = canonical,
     ) -> None:
         self._key = key
+        self._to_canonical = to_canonical
         self.keeps_negative = keeps_negative
         self._bare = key is None and len(accumulators) == 1 and row is None
         self._row = row
@@ -264,9 +266,9 @@ class GroupAggregates:
         if self._key is None:
             return [()] * len(delta), columns
         keys = []
-        key = self._key
+        key, to_canonical = self._key, self._to_canonical
         for row, _ in delta:
-            keys.append(canonical(key(row)))
+            keys.append(to_canonical(key(row)))
         return keys, columns
 
     def _new(self) -> Group:

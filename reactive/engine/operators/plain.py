@@ -58,11 +58,11 @@ from optimizer.plans.side_conditions import (
 from optimizer.record import record
 from optimizer.rewriting import lookups
 from optimizer.traverse import functions
-from reactive.engine.codegen.emitter import RowPipeline
+from reactive.engine.codegen.emitter import RowPipeline, canonical_maker
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections import sorting
 from reactive.engine.collections.index import Key, itself
-from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate, negate
+from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate, negate
 from reactive.engine.operators import (
     aggregate,
     bound_matching,
@@ -98,10 +98,10 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.Where(source, f):
             return lambda: rowwise.Where(spread_bindings(f, bindings(source))), (f,)
         case plan.Select(source, f):
-            return lambda: rowwise.Select(spread_bindings(f, bindings(source))), (f,)
+            return lambda: _make_select(f, source), (f,)
         case plan.Extend(source, _, columns):
             made = callable_of_row(node)
-            return lambda: rowwise.Select(spread_bindings(made, bindings(source))), columns
+            return lambda: _make_select(made, source), columns
         case plan.SelectMany(source, f):
             return lambda: rowwise.SelectMany(spread_bindings(f, bindings(source))), (f,)
         case plan.Unnest(source, f):
@@ -161,6 +161,21 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             raise TypeError(f"no operator for plan node {type(node).__name__}")
 
 
+def _make_select(function: Function, source: plan.Node) -> rowwise.Select:
+    """Return the operator that maps the rows of a node."""
+    return rowwise.Select(
+        spread_bindings(function, bindings(source)), _canonical_maker(function, source)
+    )
+
+
+def _canonical_maker(function: Function | None, source: plan.Node) -> Callable[[Any], Any]:
+    """Return the function that makes values of a callable canonical."""
+    if not isinstance(function, Lifted):
+        return canonical
+    made: Callable[[Any], Any] = canonical_maker(function.body, shapes(source))
+    return made
+
+
 def _make_reduce(node: plan.Reduce) -> rowwise.Reduce | aggregate.KeptGroups:
     """Return the operator of a reduce; the groups are the function's own if it keeps a state."""
     key, kept = spread_bindings(node.key, bindings(node.input)), keeper(node.function)
@@ -192,7 +207,11 @@ def plain_aggregate(node: plan.Aggregate) -> GroupAggregates:
     ]
     keeps_negative = may_be_negative(node.input)
     return GroupAggregates(
-        spread_or_none(node.key, count), accumulators, keeps_negative=keeps_negative, row=node.row
+        spread_or_none(node.key, count),
+        accumulators,
+        keeps_negative=keeps_negative,
+        row=node.row,
+        to_canonical=_canonical_maker(node.key, node.input),
     )
 
 

@@ -489,17 +489,20 @@ class Select:
     [(1, 1), (0, 1), (1, -1)]
     """
 
-    __slots__ = ("_function", "touched")
+    __slots__ = ("_function", "_to_canonical", "touched")
 
-    def __init__(self, function: Callable[[Row], Row]) -> None:
+    def __init__(
+        self, function: Callable[[Row], Row], to_canonical: Callable[[Row], Row] = canonical
+    ) -> None:
         self._function = function
+        self._to_canonical = to_canonical
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
         """Return the pairs with mapped rows; equal rows are not added up."""
         self.touched += len(delta)
-        function = self._function
+        function, to_canonical = self._function, self._to_canonical
         out = []
         for row, weight in delta:
-            out.append((canonical(function(row)), weight))
+            out.append((to_canonical(function(row)), weight))
         return out
