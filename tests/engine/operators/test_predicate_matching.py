@@ -144,13 +144,14 @@ class History:
                 self.step()
         left, right = (self.left, self.right) if not is_computed else self._computed()
         self.views = {how: getattr(left, how)(right, on=on).materialize() for how in JOINS}
-        joined = left.left_join(right, on=on)
+        joined: Any = left.left_join(right, on=on)
+        full: Any = left.full_join(right, on=on)
         self.readers = [
             joined.select(lambda a, b: (a.k, b is None)).materialize(),
             joined.group_by(lambda a, b: a.k)
             .aggregate(Count(), Max(lambda a, b: a.k))
             .materialize(),
-            left.full_join(right, on=on).select(lambda a, b: a is None or a.k).materialize(),
+            full.select(lambda a, b: a is None or a.k).materialize(),
         ]
         self.fails = failing(self.last)
 

@@ -217,7 +217,7 @@ def test_a_customer_that_moves_is_one_step_however_many_orders_it_has(
 def test_a_sum_that_cannot_be_of_a_missing_row_raises_as_written() -> None:
     db = Database()
     orders, customers = db.table(Order), db.table(Customer)
-    both = orders.left_join(customers, on=lambda o, c: o.customer == c.id)
+    both: Any = orders.left_join(customers, on=lambda o, c: o.customer == c.id)
     view = both.group_by(lambda o, c: o.product).aggregate(Sum(lambda o, c: c.region)).materialize()
     customers.add(Customer(1, 4))
     orders.add(Order(1, 2, 3))
