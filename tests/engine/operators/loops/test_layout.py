@@ -318,7 +318,9 @@ def test_rows_are_those_of_rounds_by_the_reference(
         sides = [Side(loop, times, optimize=optimize) for optimize in (True, False)]
         for transaction in edits:
             raised, other = (side.edit(transaction) for side in sides)
-            assert raised == other
+            assert (raised is None) is (other is None)
+            if loop is not without_partners:  # its rows may raise two errors: either is reported
+                assert raised == other
             mine, theirs = (Counter(dict(side.view.zset().items())) for side in sides)
             assert mine == theirs
 
