@@ -197,6 +197,20 @@ def left_join_groups(db: Database) -> Running:
     return Running(customers, [Customer(SMALL + n, 1) for n in range(CHANGES)], [view])
 
 
+def left_join_sum_of_both(db: Database) -> Running:
+    """left_join, group_by; a sum over both sides"""
+    orders, customers = db.table(Order), db.table(Customer)
+    view = (
+        orders.left_join(customers, on=lambda o, c: o.customer == c.id)
+        .group_by(lambda o, c: c and c.region)
+        .aggregate(Sum(lambda o, c: 0 if c is None else max(o.price, c.region)), Count())
+        .materialize()
+    )
+    customers.add_all(_customers(SMALL))
+    orders.add_all(_orders(LARGE, customers=2 * SMALL))
+    return Running(customers, [Customer(SMALL + n, 1) for n in range(CHANGES)], [view])
+
+
 def full_join_rows(db: Database) -> Running:
     """full_join, select"""
     orders, customers = db.table(Order), db.table(Customer)
@@ -357,7 +371,7 @@ WAYS = (
     ),
     Way(
         "outer joins, in the loop above",
-        (left_join_rows, full_join_rows),
+        (left_join_rows, left_join_sum_of_both, full_join_rows),
         ("reactive/engine/operators/loops/outer_join_loops.py",),
         off=(("reactive.engine.compiler.chooser.Chooser.outer_join_of", lambda self, node: None),),
     ),
