@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
-from optimizer.expr import Expr, Function, Lifted
+from optimizer.expr import Apply, Expr, Function, Lifted, walk
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
 from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
@@ -376,13 +376,16 @@ def make_matching_join(
 ) -> Make:
     """Return the maker of the plain operator of a join that tests for partners.
 
-    Generated loops count the partners of rows. They are built at their first call.
+    Generated loops count the partners of rows. They are built at their first call. A function
+    that was not lifted is called for each pair, as a loop also asks about rows that leave.
     """
+    rest = _residual(join)
+    if rest is not None and any(isinstance(part, Apply) for part in walk(rest.body)):
+        return lambda: plain_join(join, left, right)
 
     def loops(*, keeps_left: bool) -> Made:
         count, of = bindings(join.left), pair_shapes(join)
         is_interned = (left if keeps_left else right).handle is id
-        rest = _residual(join)
         return partner_loops(count, of, rest, keeps_left=keeps_left, is_interned=is_interned)
 
     bounds = _bounds_maker(join, (), join, None, (left, right), by_range=by_range)

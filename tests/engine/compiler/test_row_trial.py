@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, Max, Sum
+from reactive.engine.compiler import queries
 from tests.budget import seeds
 from tests.counted_calls import calls_of
 from tests.engine.operators.test_sums_by import (
@@ -144,7 +145,7 @@ def test_an_interrupt_of_the_trial_is_repaired(monkeypatch: pytest.MonkeyPatch) 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("reactive.engine.compiler.queries.try_rows", interrupted)
+        patch.setattr(vars(queries)["row_trial"], "try_rows", interrupted)
         with pytest.raises(KeyboardInterrupt):
             side.tables[0].add(Order(1, -1, None))
     assert sorted(side.view) == before
