@@ -317,10 +317,12 @@ def _bounds_maker(
     `node` reads the chain. Without a sink, pairs are only counted.
     """
     bounds = bounds_of(join) if by_range else None
-    called = read_functions(join, *chain, node)
-    if bounds is None and not any(compares_rows(function.body) for function in called):
-        return None
     tests = () if (rest := _residual(join)) is None else (rest.body,)
+    if bounds is None:
+        above = chain if any(node is each for each in (join, *chain[-1:])) else (*chain, node)
+        called = (*tests, *[function.body for function in read_functions(*above)])
+        if not any(map(compares_rows, called)):
+            return None
     ranges, other = (None, tests) if bounds is None else (bounds.ranges, bounds.other)
 
     def make() -> moved_bounds.MovedBounds:
