@@ -69,7 +69,7 @@ def families() -> list[Neighbours]:
 
 
 def spelled(one: Query, other: Query) -> bool:
-    """Return whether two queries ask the same of the same rows, in other words."""
+    """Return True if two queries ask the same of the same rows, in other words."""
     same = replace(other, spelling=one.spelling, constant=one.constant, early=one.early)
     words = {"between", "range"}, {"key and less", "less and key"}
     keys = {"key", "not other key", "no distance"}
@@ -94,7 +94,7 @@ def _neighbours(first: Query) -> Iterator[Query]:
 
 
 def _has_meaning(query: Query) -> bool:
-    """Return whether there is a text for the query, and values that it can take."""
+    """Return True if there is a text for the query, and values that it can take."""
     joined = bool(query.join) and query.join not in KEPT
     names = (*query.conditions, query.on if query.join else "")
     text = query.spelling == "comprehension"
