@@ -237,7 +237,7 @@ class GroupRows:
         self.touched = 0
 
     def step(self, delta: Pairs) -> Pairs:
-        """Apply the delta of an aggregate: differing rows, per group the old one before the new."""
+        """Apply a delta of differing rows, per group the old one and the new one in any order."""
         self.touched += len(delta)
         rows = self._rows
         before: dict[Any, Row | None] = {}
@@ -248,7 +248,7 @@ class GroupRows:
                 before[key] = rows.get(key)
             if weight > 0:
                 rows[key] = row
-            else:
+            elif rows.get(key) is before[key]:  # else the new row has taken its place
                 rows.pop(key, None)
         return delta
 
