@@ -184,8 +184,11 @@ def test_results_and_exceptions_are_those_of_nested_loops(name: str, kind: str) 
             side = random.randrange(2)
             table: Any = (orders, customers)[side]
             count = random.choice((1, 1, 3))
-            new = (_orders, _customers)[side](random, count)
-            gone = random.choices([*rows[side].elements()], k=1) if rows[side] else []
+            new: list[Any] = [*(_orders, _customers)[side](random, count)]
+            if " in " in f" {name} ":  # no field is annotated with NaN: see docs/limits.md
+                new = [row for row in new if "nan" not in repr(row)]
+            present = [*rows[side].elements()]
+            gone = random.choices(present, k=1) if present else []
             after = (rows[0].copy(), rows[1].copy())
             after[side].update(new)
             after[side].subtract(gone)
