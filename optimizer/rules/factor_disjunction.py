@@ -31,6 +31,8 @@ def factor_disjunction(node: plan.Node) -> plan.Node:
     if test is None:
         return node
     tests = conjuncts(test.body)
+    if not [each for each in tests if each.__class__ is Or]:
+        return node
     new = tuple(part for each in tests for part in _factor(each, of))
     if len(new) == len(tests) and all(a is b for a, b in zip(new, tests, strict=True)):
         return node

@@ -17,7 +17,7 @@ import pytest
 from optimizer.errors import PlanError
 from reactive import Database
 from reactive.borders.sources.files import source
-from reactive.borders.sources.files.reading import read_news
+from reactive.borders.sources.files.reading import TICK, read_news
 from reactive.borders.sources.files.source import files
 from reactive.borders.sources.files.texts import ReadLimits
 from reactive.errors import SourceError
@@ -116,7 +116,8 @@ def test_an_element_of_a_list_that_is_too_long_is_refused(tmp_path: Path) -> Non
 def test_a_last_line_without_an_end_is_refused_once_it_is_too_long(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": 1, "s": "a"}\n{"id": 2, "s": "' + "x" * 5_000)
-    os.utime(path, (1e9, 1e9))
+    os.utime(path, (1e9, 1e9 + 0.5))
+    time.sleep(2 * TICK / 1e9)  # a file that was changed within a tick is read again, and told
     found, (error,) = refused(path, max_line=4_000)
     assert found == [Named(1, "a")]
     assert f"{path}, line 2: 5,0" in error
