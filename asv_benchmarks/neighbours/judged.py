@@ -1,4 +1,4 @@
-"""What the costs say: the neighbours and the spellings that differ by more than is asked."""
+"""Judge the costs: find neighbours and spellings that differ by more than is asked."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ KEPT = ("semi_join", "anti_join")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a query asks, how it is spelled, and what its rows are.
+    """A query by the rows it asks for, its spelling and the kind of its rows.
 
     Parameters
     ----------

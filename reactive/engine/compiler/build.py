@@ -286,8 +286,7 @@ def _build_probe(
         make = make_outer_join_operator(
             join, parts[-1], tuple(chain), *operators, recall, by_range=by_range
         )
-    partnered = BOTH if isinstance(join, INNER) else ()
-    return builder.node(node, inputs, make, all_callables(parts), partnered=partnered)
+    return builder.node(node, inputs, make, all_callables(parts), partnered=_partnered_ports(join))
 
 
 def _build_match(
@@ -317,7 +316,7 @@ def _build_match(
     return made
 
 
-def _partnered_ports(join: AnyJoin, operator: Any) -> tuple[int, ...]:
+def _partnered_ports(join: AnyJoin, operator: Any = None) -> tuple[int, ...]:
     """Return the ports whose rows without a partner change neither the output nor the state."""
     if isinstance(join, plan.SemiJoin) and hasattr(operator, "held_keys"):
         return (0,)
@@ -406,8 +405,7 @@ def _build_factorized_groups(
     operators = (inputs[0].operator, inputs[1].operator)
     make = make_factored_operator(aggregate, join, node.factors, operators, recall_of(node.known))
     functions = all_callables([aggregate, join, *_nodes(*node.between)])
-    partnered = BOTH if isinstance(join, INNER) else ()
-    return builder.node(node, inputs, make, functions, partnered=partnered)
+    return builder.node(node, inputs, make, functions, partnered=_partnered_ports(join))
 
 
 def _build_fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: Inputs) -> Node:

@@ -149,6 +149,22 @@ def _is_found(kind: Any) -> bool:
     return kind.__eq__ in _EQUALITIES
 
 
+def send_found(
+    delta: Sequence[Any],
+    items: Sequence[Any],
+    found: Sequence[Sequence[Reader]],
+    enqueue: Enqueue,
+) -> None:
+    """Send each reader the items of a delta for which it was found."""
+    wanted: dict[Reader, list[Any]] = {}
+    for item, readers in zip(items, found, strict=True):
+        for reader in readers:
+            wanted.setdefault(reader, []).append(item)
+    for reader, some in wanted.items():
+        part = UniformDelta(some, delta.weight) if type(delta) is UniformDelta else some
+        send((reader,), part, enqueue)
+
+
 def send(readers: Sequence[Reader], delta: Sequence[Any], enqueue: Enqueue) -> None:
     """Put a delta into the inboxes of all these readers, and enqueue each reader once.
 

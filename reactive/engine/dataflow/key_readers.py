@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from reactive.engine.collections.index import ERROR_KEY, Mark, delta_keys
 from reactive.engine.dataflow import discrimination
-from reactive.engine.dataflow.discrimination import Enqueue, Reader, send
+from reactive.engine.dataflow.discrimination import Enqueue, Reader, send, send_found
 from reactive.engine.dataflow.node import is_deferred
 
 if TYPE_CHECKING:
@@ -126,12 +126,7 @@ class KeyReaders:
         if 2 * sum(map(len, found)) > len(found) * len(self.readers):
             send(self.readers, keyed, enqueue)
             return
-        wanted: dict[Reader, list[Any]] = {}
-        for pair, readers in zip(keyed, found, strict=True):
-            for reader in readers:
-                wanted.setdefault(reader, []).append(pair)
-        for reader, pairs in wanted.items():
-            send((reader,), pairs, enqueue)
+        send_found(keyed, keyed, found, enqueue)
 
     def _find(self, key: Any) -> Sequence[Reader]:
         """Return the joins whose other side has a key or changes at it, or has rows without."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer.plans.field_values import Threshold
 from reactive.engine.collections.zset import UniformDelta
 from reactive.engine.dataflow import discrimination
-from reactive.engine.dataflow.discrimination import Enqueue, Reader, send
+from reactive.engine.dataflow.discrimination import Enqueue, Reader, send, send_found
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 if TYPE_CHECKING:
@@ -59,13 +59,7 @@ class ThresholdReaders:
         if len(found) > 2 and 2 * sum(map(len, found)) > len(found) * len(self.readers):
             send(self.readers, delta, enqueue)
             return
-        wanted: dict[Reader, list[Any]] = {}
-        for item, readers in zip(items, found, strict=True):
-            for reader in readers:
-                wanted.setdefault(reader, []).append(item)
-        for reader, rows in wanted.items():
-            part = UniformDelta(rows, delta.weight) if type(delta) is UniformDelta else rows
-            send((reader,), part, enqueue)
+        send_found(delta, items, found, enqueue)
 
     def _find(self, value: Any) -> list[Reader]:
         """Return the readers whose limit a value reaches."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar, cast
 
 from optimizer import plan
 from optimizer.expr import Apply, Expr, Function, Lifted, walk
@@ -317,7 +317,7 @@ def _bounds_maker(
     `node` reads the chain. Without a sink, pairs are only counted.
     """
     bounds = bounds_of(join) if by_range else None
-    tests = () if (rest := _residual(join)) is None else (rest.body,)
+    tests = _residual_tests(join)
     if bounds is None:
         above = chain if any(node is each for each in (join, *chain[-1:])) else (*chain, node)
         called = (*tests, *[function.body for function in read_functions(*above)])
@@ -381,14 +381,15 @@ def make_matching_join(
     Generated loops count the partners of rows. They are built at their first call. A function
     that was not lifted is called for each pair, as a loop also asks about rows that leave.
     """
-    rest = _residual(join)
-    if rest is not None and any(isinstance(part, Apply) for part in walk(rest.body)):
+    if any(isinstance(part, Apply) for test in _residual_tests(join) for part in walk(test)):
         return lambda: plain_join(join, left, right)
 
     def loops(*, keeps_left: bool) -> Made:
         count, of = bindings(join.left), pair_shapes(join)
         is_interned = (left if keeps_left else right).handle is id
-        return partner_loops(count, of, rest, keeps_left=keeps_left, is_interned=is_interned)
+        return partner_loops(
+            count, of, _residual(join), keeps_left=keeps_left, is_interned=is_interned
+        )
 
     bounds = _bounds_maker(join, (), join, None, (left, right), by_range=by_range)
 
@@ -408,7 +409,7 @@ def _residual(join: AnyJoin) -> Lifted | None:
     return rest
 
 
-def _residual_tests(join: Summable) -> tuple[Expr, ...]:
+def _residual_tests(join: AnyJoin) -> tuple[Expr, ...]:
     rest = _residual(join)
     return () if rest is None else (rest.body,)
 
@@ -715,12 +716,9 @@ def _read_aggregate(node: plan.Aggregate, pipeline: RowPipeline) -> Taken:
             accumulators.append((folded.accumulator, None))
             continue
         value = (
-            pipeline.value() if folded.value is None else pipeline.take(_lifted_body(folded.value))
+            pipeline.value()
+            if folded.value is None
+            else pipeline.take(cast(Lifted, folded.value).body)
         )
         accumulators.append((folded.accumulator, value))
-    return None if node.key is None else pipeline.take(_lifted_body(node.key)), accumulators
-
-
-def _lifted_body(function: Any) -> Expr:
-    assert isinstance(function, Lifted)
-    return function.body
+    return None if node.key is None else pipeline.take(cast(Lifted, node.key).body), accumulators

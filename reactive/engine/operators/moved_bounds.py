@@ -279,7 +279,7 @@ def _tuple_maker(values: Sequence[Values]) -> Values:
 
 
 class _ValuesRead:
-    """What expressions over a pair read: comparisons of the two rows, and values of each."""
+    """Comparisons of the two rows that expressions over a pair read, and values of each row."""
 
     def __init__(self, count: int, of: Shapes, *, is_by_range: bool) -> None:
         self._count = count
