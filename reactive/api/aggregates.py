@@ -76,6 +76,10 @@ class Aggregation(Generic[*Ts, R]):
         self._of = of
         self._functions: tuple[Opaque, ...] = ()
 
+    def _value(self, take: Callable[[Any, str], Function]) -> Function | None:
+        """Return the callable for its values as a part of the plan; None if it reads the row."""
+        return None if self._of is None else take(self._of, type(self).__name__)
+
     def __repr__(self) -> str:
         given = ["..."] * (self._of is not None) + ["skip_none=True"] * self._accumulator.skip_none
         return f"{type(self).__name__}({', '.join(given)})"
@@ -395,7 +399,7 @@ def make_fold(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Funct
         hint = f"write {aggregate.__name__}(...)" if known else _HINT
         raise PlanError(f"aggregate takes aggregates, not {aggregate!r}\n  {hint}")
     name, own_name = _base_of(type(aggregate)), type(aggregate).__name__
-    value = None if aggregate._of is None else take(aggregate._of, own_name)
+    value = aggregate._value(take)
     accumulator = aggregate._accumulator
     instead = None
     if isinstance(accumulator, UserAccumulator | MonoidAccumulator):
@@ -407,7 +411,8 @@ def make_fold(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Funct
 
 def _base_of(kind: type) -> str:
     """Return the name of the built-in aggregate that a class is, or is derived from."""
-    return next(base.__name__ for base in kind.__mro__ if base.__module__ == __name__)
+    ours = __name__.rpartition(".")[0]
+    return next(base.__name__ for base in kind.__mro__ if base.__module__.startswith(ours))
 
 
 _HINT = "such as Count(), Sum(lambda row: ...), or your own Aggregate or Monoid"

@@ -133,8 +133,8 @@ class Aggregating(Generic[*Ts]):
         Parameters
         ----------
         aggregates: one or more of `Count()`, `Sum(f)`, `Avg(f)`, `Min(f)`, `Max(f)`,
-            `CountDistinct(f)`, `Collect(f)`, `Aggregate(...)`, `Monoid(...)`; `f` is a callable or
-            the name of a field.
+            `CountDistinct(f)`, `Collect(f)`, statistics such as `Median(f)`, `Aggregate(...)`,
+            `Monoid(...)`; `f` is a callable or the name of a field.
         named: named aggregates: `aggregate(orders=Count(), total=Sum("total"))`. The row is then
             one record with these fields, a named tuple that equals the plain tuple.
         as_: the class of the record instead of a generated one; it is called with the columns by

@@ -39,7 +39,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
 from types import NoneType
@@ -70,8 +69,11 @@ from reactive.engine.operators.accumulators import (
     SumAccumulator,
 )
 from reactive.engine.operators.plain import spread_bindings
+from reactive.engine.operators.statistics import StatisticAccumulator
 from reactive.engine.operators.tolerant import Tolerant
 from reactive.engine.remote.fragments import LEVEL
+from spark_backend.aggregates.comparable_types import check_compares, is_in_order
+from spark_backend.aggregates.statistics import statistic_result
 from spark_backend.aggregates.summed import (
     LINEAR,
     VALUES,
@@ -115,7 +117,6 @@ from spark_backend.tables.stateless import worker_function
 
 PARTS = 1_024
 """The number of parts of a large group."""
-_ORDERED = (int, float, bool, str, bytes, date, datetime, Decimal)
 _BEFORE, _AFTER = "b_", "a_"
 
 
@@ -370,44 +371,10 @@ def _make_extreme(folded: plan.Folded, column: str, value: Value) -> ValuedAggre
     if value.optional and not folded.accumulator.skip_none:
         raise Inexact(f"{folded.name} may raise for None")
     of = replace(value.of, optional=value.optional)
-    if _is_in_order(value.of):
+    if is_in_order(value.of):
         return ValuedAggregate(folded, column, of, True, True)
-    _check_compares(value.of, folded)
+    check_compares(value.of, folded)
     return ValuedAggregate(folded, column, of, False, True)
-
-
-def _is_in_order(of: Typed, *, inside: bool = False) -> bool:
-    """Return True if the order of Spark is that of Python: structs are ordered by their fields, as
-    tuples."""
-    if inside and (of.optional or of.kind is float):
-        return False
-    if isinstance(of, Record) and issubclass(of.kind, tuple) and _is_plain_order(of.kind):
-        return all(_is_in_order(part, inside=True) for part in of.fields)
-    return of.kind in _ORDERED
-
-
-def _check_compares(of: Typed, folded: plan.Folded, *, inside: bool = False) -> None:
-    """Raise `Inexact` unless Python can compare any two values, with a total order."""
-    if inside and (of.optional or of.kind is float):
-        raise Inexact(f"{folded.name} of {type_name(of)} inside of a record: None or NaN")
-    if isinstance(of, Record) and _has_order(of.kind):
-        for part in of.fields:
-            _check_compares(part, folded, inside=True)
-    elif of.kind not in _ORDERED:
-        raise Inexact(f"{folded.name} of {type_name(of)}, which has no order")
-
-
-def _has_order(kind: Any) -> bool:
-    """Return True if records are compared by fields: tuples, and dataclasses with a generated
-    order."""
-    code = getattr(kind.__lt__, "__code__", None)
-    return _is_plain_order(kind) or (code is not None and code.co_filename == "<string>")
-
-
-def _is_plain_order(kind: Any) -> bool:
-    """Return True if instances of a class are ordered as plain tuples."""
-    plain: Any = tuple
-    return kind.__lt__ is plain.__lt__ and kind.__gt__ is plain.__gt__
 
 
 def _result_over_values(folded: plan.Folded, when: str) -> Column:
@@ -530,6 +497,8 @@ def own_result(folded: plan.Folded, value: Value) -> Typed:
             return _monoid_result(own, value)
         case ReducedAccumulator() as own:
             return reduced_result(own, value)
+        case StatisticAccumulator() as own:
+            return statistic_result(folded, own, value.of)
         case Tolerant(inner):
             return outcome_of(own_result(replace(folded, accumulator=inner), value))
         case _:

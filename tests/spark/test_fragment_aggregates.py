@@ -13,15 +13,27 @@ pytest.importorskip("pyspark")
 
 from reactive import (
     Aggregate,
+    ApproxCountDistinct,
+    ArgMax,
+    ArgMin,
     Avg,
+    BoolAnd,
+    BoolOr,
     Collect,
     Count,
     CountDistinct,
     Database,
+    FirstBy,
     Max,
+    Median,
     Min,
     Monoid,
+    MostCommon,
+    Quantile,
+    StdDev,
+    StringJoin,
     Sum,
+    Variance,
 )
 from reactive.engine.collections.bag import Bag
 from reactive.engine.remote.fragments import whole_fragment
@@ -98,6 +110,21 @@ QUERIES: dict[str, Query] = {
             Max(lambda o, c: o.tag, skip_none=True),
             CountDistinct(lambda o, c: o.tag, skip_none=True),
             CountDistinct(lambda o, c: (o.tag, o.amount)),
+        )
+    ),
+    "of statistics": lambda o, c: (
+        o.join(c, on=lambda o, c: o.customer == c.id)
+        .group_by(lambda o, c: c.town)
+        .aggregate(
+            *(Median(lambda o, c: o.amount), Quantile(lambda o, c: o.id, 0.3)),
+            Quantile(lambda o, c: o.tag, 0.9, interpolation="lower", skip_none=True),
+            *(Variance(lambda o, c: o.amount), StdDev(lambda o, c: o.id, sample=False)),
+            *(BoolAnd(lambda o, c: o.id > 2), BoolOr(lambda o, c: o.amount > 7)),
+            ArgMin(lambda o, c: o.tag, by=lambda o, c: o.amount),
+            ArgMax(lambda o, c: (o.id, c.town), by=lambda o, c: o.tag, skip_none=True),
+            *(FirstBy(lambda o, c: o.id, of=lambda o, c: o), MostCommon(lambda o, c: c.tag)),
+            StringJoin(lambda o, c: o.tag, order=lambda o, c: o.id, skip_none=True),
+            ApproxCountDistinct(lambda o, c: (o.id, c.town)),
         )
     ),
     "of all rows": lambda o, c: (

@@ -15,8 +15,11 @@ from typing import Any, assert_type
 
 from reactive import (
     Aggregate,
+    ApproxCountDistinct,
+    ArgMin,
     Avg,
     Batch,
+    BoolOr,
     Changes,
     Collect,
     Count,
@@ -29,22 +32,28 @@ from reactive import (
     GroupedView,
     Ingestion,
     Lag,
+    LastBy,
     Max,
+    Median,
     Min,
     Monoid,
+    MostCommon,
     Multiset,
     NamedGroups,
     NamedGroupsView,
     OrderedRelation,
     OrderedView,
+    Quantile,
     Query,
     Relation,
     RowError,
     Silent,
     Source,
+    StringJoin,
     Subscription,
     Sum,
     Table,
+    Variance,
     View,
     WatchedTable,
     asc,
@@ -299,6 +308,15 @@ def own_aggregates() -> None:
 
     assert_type(words.aggregate(Monoid("", longer)), Relation[str])
     assert_type(words.aggregate(Monoid("", longer, len)), Relation[int])
+    assert_type(words.aggregate(Median(lambda w: len(w)), Variance(len)), Relation[float, float])
+    assert_type(words.aggregate(Quantile(lambda w: w, 0.9, interpolation="lower")), Relation[str])
+    assert_type(words.aggregate(ArgMin(lambda w: w, by=lambda w: len(w))), Relation[str])
+    assert_type(words.aggregate(LastBy(len, of=lambda w: len(w))), Relation[int])
+    assert_type(words.aggregate(MostCommon(len), BoolOr(len)), Relation[int, bool])
+    common = words.aggregate(MostCommon(lambda w: len(w), 3))
+    assert_type(common, Relation[tuple[tuple[int, int], ...]])
+    assert_type(words.aggregate(StringJoin(lambda w: w, order=lambda w: len(w))), Relation[str])
+    assert_type(words.aggregate(ApproxCountDistinct(lambda w: w)), Relation[int])
     by_length = words.group_by(len)
     assert_type(by_length.aggregate(Aggregate(0, plus, minus)), GroupedRelation[int, int])
     halves = by_length.aggregate(Aggregate(0, plus, minus, lambda n: n / 2))

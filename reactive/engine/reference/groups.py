@@ -66,6 +66,7 @@ from reactive.engine.collections.zset import (
     repeat_by_weight,
 )
 from reactive.engine.operators import accumulators, tolerant
+from reactive.engine.reference import statistics
 from reactive.engine.reference.bags import (
     Bag,
     Of,
@@ -158,7 +159,10 @@ def _accumulator(accumulator: Any, values: Values) -> Any:
         case tolerant.Tolerant(inner):
             return _fold_tolerantly(inner, values)
         case _:
-            raise TypeError(f"cannot evaluate aggregate {accumulator!r}")
+            found: Counter[Any] = Counter()
+            for value, times in values:
+                found[value] += times
+            return statistics.evaluate_statistic(accumulator, found)
 
 
 def _sum_counts(values: Values) -> int:
