@@ -11,7 +11,7 @@ import argparse
 import sys
 
 from asv_benchmarks.neighbours.costs import Costs, costs_of
-from asv_benchmarks.neighbours.judged import Pair, different, pairs_of, report, told
+from asv_benchmarks.neighbours.judged import Pair, different, pairs_of, report, told, ways_of
 from asv_benchmarks.neighbours.query import Query
 from asv_benchmarks.neighbours.texts import text_of
 from asv_benchmarks.neighbours.variations import families
@@ -42,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         for other in wrong_ones:
             print(f"DIFFERS: {other.query.name}", file=sys.stderr)
         some = list(pairs_of(first, others))
+        some += (pair for each in (first, *others) for pair in ways_of(each))
         pairs += some
         beyond = sorted((pair for pair in some if pair.beyond > 1), key=lambda pair: -pair.beyond)
         print(f"{family.first.family}: {len(others)} neighbours", file=sys.stderr)
@@ -56,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def warm_up() -> None:
     """Make a small view in each spelling, so that imports are no part of a first view."""
-    for spelling in ("methods", "comprehension", "sql"):
+    for spelling in ("methods", "comprehension", "sql", "datalog"):
         costs_of(Query("groups", result="sum", join="join", spelling=spelling), 20)
 
 

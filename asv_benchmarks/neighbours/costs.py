@@ -10,14 +10,15 @@ from time import process_time
 from typing import Any
 
 from asv_benchmarks.neighbours.query import Query
-from asv_benchmarks.neighbours.world import World
+from asv_benchmarks.neighbours.world import Rows, World
 
 CHUNKS, CHUNK = 7, 20
 FEW = 0.004
 """A change that takes more seconds is timed fewer times."""
 BUDGET = 0.6
 """The most seconds for the changes of one kind, but for the first."""
-BATCH = 500
+FEW_ROWS, BATCH = 10, 500
+"""The rows of a small transaction, and of a large one."""
 
 
 @dataclass(slots=True)
@@ -45,7 +46,7 @@ class Told:
         self.rows = 0
 
     def __call__(self, delta: Any) -> None:
-        self.rows += len(delta.added) + len(delta.removed)
+        self.rows += len(delta.added) + len(delta.removed) + 2 * len(delta.updated)
 
 
 def costs_of(query: Query, size: int) -> Costs:
@@ -67,7 +68,9 @@ def costs_of(query: Query, size: int) -> Costs:
             table, rows = world.tables[name], world.rows[name]
             found.costs[f"add {name}"] = _timed(_coming(table, rows.fresh), told)
             found.costs[f"move {name}"] = _timed(_moving(table, rows.first), told)
-            found.costs[f"batch {name}"] = _timed(_batches(table, rows.fresh), told)
+            found.costs[f"update {name}"] = _timed(_updates(table, rows), told)
+            found.costs[f"few {name}"] = _timed(_batches(table, rows.fresh, FEW_ROWS), told)
+            found.costs[f"batch {name}"] = _timed(_batches(table, rows.fresh, BATCH), told)
     found.plan = str(view.explain())
     for each in (view, *others):
         each.close()
@@ -105,15 +108,29 @@ def _moving(table: Any, rows: Sequence[Any]) -> Operation:
     return do, len(some), 2
 
 
-def _batches(table: Any, rows: Sequence[Any]) -> Operation:
-    """Add many rows, and remove them; per row."""
-    some = rows[:BATCH]
+def _updates(table: Any, rows: Rows) -> Operation:
+    """Replace a row by one with another value in one field, and put it back."""
+    pairs = list(zip(rows.first, rows.moved, strict=True))
+    some = [pair for pair in pairs if pair[0] != pair[1]] or pairs
+    some = some[:: max(1, len(some) // 200)]
+
+    def do(number: int) -> None:
+        old, new = some[number]
+        table.update(old, new)
+        table.update(new, old)
+
+    return do, len(some), 2
+
+
+def _batches(table: Any, rows: Sequence[Any], size: int) -> Operation:
+    """Add many rows in one transaction, and remove them in another; per row."""
+    some = rows[:size]
 
     def do(number: int) -> None:
         table.add_all(some)
         table.remove_all(some)
 
-    return do, 4, 2 * len(some)
+    return do, max(4, 200 // len(some)), 2 * len(some)
 
 
 def _timed(operation: Operation, told: Told) -> Cost:
@@ -137,7 +154,7 @@ def _timed(operation: Operation, told: Told) -> Cost:
 
 def values_of(view: Any) -> Any:
     """Return the rows as plain tuples, in an order, to compare spellings."""
-    items = view.items() if hasattr(view, "items") else view
+    items = view.items() if hasattr(view, "keys") else view
     if not hasattr(view, "__iter__"):
         return view.value
     return sorted((_flat(item) for item in items), key=repr)

@@ -7,7 +7,7 @@ from math import isclose
 from typing import Any, NamedTuple
 
 from asv_benchmarks.neighbours.costs import Cost, Costs
-from asv_benchmarks.neighbours.query import difference
+from asv_benchmarks.neighbours.query import Query, difference
 from asv_benchmarks.neighbours.variations import spelled
 from asv_benchmarks.table import markdown, verdict
 
@@ -18,6 +18,10 @@ LEAST = {"make": 4_000.0, "": 5.0}
 """Microseconds of the start of a view, and of a change, below which times are not told apart."""
 
 
+WAYS = {"update": ("move", 2), "few": ("add", 1), "batch": ("few", 1)}
+"""Another way of each operation, and how often it is done instead: an update removes and adds."""
+
+
 class Pair(NamedTuple):
     """A query, its neighbour, and the times that an operation of the neighbour costs."""
 
@@ -26,6 +30,8 @@ class Pair(NamedTuple):
     operation: str
     times: float
     asked: float
+    beside: str = ""
+    """The operation of the first query, if it is another one."""
 
     @property
     def beyond(self) -> float:
@@ -44,6 +50,19 @@ def pairs_of(first: Costs, others: Iterable[Costs]) -> Iterator[Pair]:
         for name, cost in other.costs.items():
             if name in first.costs:
                 yield Pair(first, other, name, _times(name, cost, first.costs[name]), asked)
+
+
+def ways_of(costs: Costs) -> Iterator[Pair]:
+    """Yield the operations of one query that could be done by another one, beside that."""
+    for name, cost in costs.costs.items():
+        kind, _, table = name.partition(" ")
+        if kind not in WAYS:
+            continue
+        other, count = WAYS[kind]
+        beside = f"{other} {table}"
+        each = costs.costs[beside]
+        plain = Cost(each.time * count, each.told * count)
+        yield Pair(costs, costs, name, _times(name, cost, plain), NEIGHBOURS, beside)
 
 
 def _times(name: str, cost: Cost, first: Cost) -> float:
@@ -72,9 +91,23 @@ def _equal(one: Any, other: Any) -> bool:
 
 def told(pair: Pair) -> str:
     """Return a line about a pair."""
-    first, other = (each.costs[pair.operation].time for each in (pair.first, pair.other))
-    changed = difference(pair.first.query, pair.other.query)
-    return f"{pair.times:.1f}x {pair.operation}: {changed} ({first:,.1f} -> {other:,.1f} us)"
+    first, other = figures(pair)
+    return f"{pair.times:.1f}x {pair.operation}: {changed(pair)} ({first:,.1f} -> {other:,.1f} us)"
+
+
+def figures(pair: Pair) -> tuple[float, float]:
+    """Return the microseconds of both sides."""
+    first = pair.first.costs[pair.beside or pair.operation].time
+    return first, pair.other.costs[pair.operation].time
+
+
+def changed(pair: Pair) -> str:
+    """Return the text of the difference between the sides of a pair."""
+    if pair.beside:
+        query = pair.other.query
+        what = difference(Query(query.family, result=query.result), query)
+        return f"{pair.beside} -> {pair.operation}" + f" ({what})" * bool(what)
+    return difference(pair.first.query, pair.other.query)
 
 
 def report(pairs: list[Pair], worst: int) -> str:
@@ -92,10 +125,9 @@ def report(pairs: list[Pair], worst: int) -> str:
     rows = [
         [
             pair.first.query.family,
-            difference(pair.first.query, pair.other.query),
+            changed(pair),
             pair.operation,
-            f"{pair.first.costs[pair.operation].time:,.1f}",
-            f"{pair.other.costs[pair.operation].time:,.1f}",
+            *(f"{time:,.1f}" for time in figures(pair)),
             f"{pair.times:.1f}",
         ]
         for pair in ordered

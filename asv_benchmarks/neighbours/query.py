@@ -30,9 +30,12 @@ class Query:
         recursion, a window or a nest, which has texts of its own.
     group: the field of the groups.
     nations: True if a third table is joined.
-    below: what happens to the orders first: `distinct`, `select`, `union`, or nothing.
+    below: what happens to the orders first: `distinct`, `union`, `unions` (nested ones),
+        `difference`, `intersection`, or nothing.
+    above: what is asked of the groups: `having`, `level` (groups of groups), `top`, or nothing.
+    swapped: True if the customers come before the orders.
     early: True if conditions of one table come before the join.
-    spelling: `methods`, `comprehension` or `sql`.
+    spelling: `methods`, `comprehension`, `sql` or `datalog`.
     constant: the way in which a constant stands in the query: `literal`, `captured` or `f-string`.
     rows: the class of rows. amount, key: the types of the amounts, and of the keys of customers.
     nones: True if some orders have no customer. ties: True if there are ten amounts only.
@@ -48,6 +51,8 @@ class Query:
     group: str = "o.region"
     nations: bool = False
     below: str = ""
+    above: str = ""
+    swapped: bool = False
     early: bool = False
     spelling: str = "methods"
     constant: str = "literal"

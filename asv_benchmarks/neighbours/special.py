@@ -7,6 +7,26 @@ def step(reach):
     further = reach.join(edges, on=lambda p, e: p[1] == e.src).select(lambda p, e: (p[0], e.dst))
     return edges.select(lambda e: (e.src, e.dst)).union(further)
 """
+RIGHT = """\
+def step(reach):
+    further = edges.join(reach, on=lambda e, p: e.dst == p[0]).select(lambda e, p: (e.src, p[1]))
+    return edges.select(lambda e: (e.src, e.dst)).union(further)
+return fixpoint(step)
+"""
+DOUBLED = """\
+def step(reach):
+    further = reach.join(reach, on=lambda p, q: p[1] == q[0]).select(lambda p, q: (p[0], q[1]))
+    return edges.select(lambda e: (e.src, e.dst)).union(further)
+return fixpoint(step)
+"""
+CONDITIONAL = """\
+def step(reach):
+    further = reach.join(edges, on=lambda p, e: p[1] == e.src and {condition})
+    return edges.select(lambda e: (e.src, e.dst)).union(
+        further.select(lambda p, e: (p[0], e.dst))
+    )
+return fixpoint(step)
+"""
 COMPREHENSION = """\
 @db.query
 def reach():
@@ -24,6 +44,15 @@ DEPTH = (
 )
 
 
+RULES = """\
+.decl edges(src: number, dst: number) .input edges
+.decl reach(a: number, b: number)
+.decl found(a: number, b: number) .output found
+reach(a, b) :- edges(a, b).
+reach(a, c) :- reach(a, b), edges(b, c).
+"""
+
+
 def _sql(text: str) -> dict[str, str]:
     return {"sql": f"return db.sql({text!r})"}
 
@@ -36,7 +65,12 @@ def _closure(condition: str) -> dict[str, str]:
             f"{COMPREHENSION}return db.query(lambda: {{p for p in reach() if p[0] {condition}}})"
         ),
         **_sql(f"{REACH} where a {condition.replace('==', '=')}"),
+        **_datalog(f"{RULES}found(a, b) :- reach(a, b), a {condition.replace('==', '=')}."),
     }
+
+
+def _datalog(text: str) -> dict[str, str]:
+    return {"datalog": f"return db.datalog({text!r})['found']"}
 
 
 SPECIAL: dict[str, dict[str, str]] = {
@@ -44,7 +78,12 @@ SPECIAL: dict[str, dict[str, str]] = {
         "methods": f"{METHODS}return fixpoint(step)",
         "comprehension": f"{COMPREHENSION}return reach",
         **_sql(REACH),
+        **_datalog(f"{RULES}found(a, b) :- reach(a, b)."),
     },
+    "closure from the right": {"methods": RIGHT},
+    "closure of pairs": {"methods": DOUBLED},
+    "closure upwards": {"methods": CONDITIONAL.format(condition="p[0] < e.dst")},
+    "closure of few": {"methods": CONDITIONAL.format(condition="(e.dst < 40 or p[0] == 7)")},
     "closure from few": _closure("== 7"),
     "closure below": _closure("< 2"),
     "depth": _sql(DEPTH.format(union="union")),
@@ -63,6 +102,11 @@ return db.query(lambda: [
         **_sql(
             "select a.src, b.src, c.src from edges a, edges b, edges c"
             " where a.dst = b.src and b.dst = c.src and c.dst = a.src"
+        ),
+        **_datalog(
+            ".decl edges(src: number, dst: number) .input edges\n"
+            ".decl found(a: number, b: number, c: number) .output found\n"
+            "found(a, b, c) :- edges(a, b), edges(b, c), edges(c, a)."
         ),
     },
     "nest": {
@@ -119,3 +163,7 @@ return db.query(leaders)""",
     },
 }
 """The texts by result and spelling; the rows are named tuples of ints."""
+RELATED = {
+    "closure": ("closure from the right", "closure of pairs", "closure upwards", "closure of few")
+}
+"""The neighbours of a query with a text of its own, which are no families by themselves."""

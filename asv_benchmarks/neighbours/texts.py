@@ -5,6 +5,7 @@ from __future__ import annotations
 from asv_benchmarks.grid.cell import Binding
 from asv_benchmarks.neighbours.conditions import CONDITIONS
 from asv_benchmarks.neighbours.query import FIELDS, KEPT, TABLES, Query
+from asv_benchmarks.neighbours.rules import rules_of
 from asv_benchmarks.neighbours.special import SPECIAL
 
 HEAD = "def make(db, orders, customers, nations, edges, k):\n"
@@ -23,6 +24,25 @@ LISTED = {
     "count_distinct": "len(set(v))",
 }
 """Each aggregate of a group's list in a comprehension."""
+BELOW = {
+    "": "",
+    "distinct": ".distinct()",
+    "union": ".where(lambda o: {q} < 5).union_all(orders.where(lambda o: {q} >= 5))",
+    "unions": (
+        ".where(lambda o: {q} < 5).union_all(orders.where(lambda o: {q} == 5)"
+        ".union_all(orders.where(lambda o: {q} > 5)))"
+    ),
+    "difference": ".difference(orders.where(lambda o: {q} == 5))",
+    "intersection": ".intersection(orders.where(lambda o: {q} != 5))",
+}
+"""What happens to the orders before the rest of the query, in methods."""
+ABOVE = {
+    "": "",
+    "having": ".where(lambda g, v: v > 100)",
+    "level": ".group_by(lambda g, v: v % 10).aggregate(Count())",
+    "top": ".order_by(lambda g, v: (-v, g)).limit(3)",
+}
+"""What is asked of the groups, in methods."""
 
 
 class Text:
@@ -34,6 +54,12 @@ class Text:
         python = {name: Binding(name, FIELDS[name], query.rows) for name in FIELDS}
         sql = {name: Binding(name, FIELDS[name], "named") for name in FIELDS}
         self._names = {"python": python, "sql": sql}
+
+    @property
+    def bindings(self) -> tuple[str, ...]:
+        """The names of the bindings, in the order of the joins."""
+        names = self.query.bindings
+        return ("c", "o", *names[2:]) if self.query.swapped else names
 
     def condition(self, name: str, language: str = "python") -> str:
         """Return a condition's text."""
@@ -71,6 +97,8 @@ def text_of(query: Query, constant: str) -> str:
         case "sql":
             given = "" if query.constant == "literal" else ", k=k"
             return HEAD + f"    return db.sql({_sql(text)!r}{given})\n"
+        case "datalog":
+            return HEAD + f"    return db.datalog({rules_of(query, constant)!r})['found']\n"
     raise ValueError(f"no such spelling: {query.spelling}")
 
 
@@ -81,27 +109,22 @@ def _methods(text: Text) -> str:
     query = text.query
     early = [name for name in query.conditions if query.early and _reads(name) == {"o"}]
     asked = "orders" + _below(text) + "".join(_where(text, ("o",), name) for name in early)
-    if query.join:
+    if query.swapped:
+        asked = f"customers.join({asked}, on=lambda c, o: {text.condition(query.on)})"
+    elif query.join:
         asked += f".{query.join}(customers, on=lambda o, c: {text.condition(query.on)})"
     if query.nations:
-        asked += f".join(nations, on=lambda o, c, n: {text.condition('linked')})"
+        names = ", ".join(text.bindings)
+        asked += f".join(nations, on=lambda {names}: {text.condition('linked')})"
     late = [name for name in query.conditions if name not in early]
     if late:
-        asked += _where(text, query.bindings, *late)
-    return asked + _asked(text)
+        asked += _where(text, text.bindings, *late)
+    return asked + _asked(text) + ABOVE[query.above]
 
 
 def _below(text: Text) -> str:
-    match text.query.below:
-        case "distinct":
-            return ".distinct()"
-        case "union":
-            quantity = text.field("o.quantity")
-            return (
-                f".where(lambda o: {quantity} < 5)"
-                f".union_all(orders.where(lambda o: {quantity} >= 5))"
-            )
-    return ""
+    quantity = text.field("o.quantity")
+    return BELOW[text.query.below].format(q=quantity)
 
 
 def _where(text: Text, bindings: tuple[str, ...], *names: str) -> str:
@@ -111,7 +134,7 @@ def _where(text: Text, bindings: tuple[str, ...], *names: str) -> str:
 
 def _asked(text: Text) -> str:
     query = text.query
-    head = f"lambda {', '.join(query.bindings)}:"
+    head = f"lambda {', '.join(text.bindings)}:"
     left = query.join == "left_join"
     key = text.field(query.group)
     if left and query.group.startswith("c"):
@@ -152,14 +175,14 @@ def _reads(name: str) -> set[str]:
 
 def _comprehension(text: Text) -> str:
     query = text.query
-    loops = "for o in orders"
+    loops = "for c in customers for o in orders" if query.swapped else "for o in orders"
     tests = list(map(text.condition, query.conditions))
     on = text.condition(query.on)
     if query.join in KEPT:
         negation = "" if query.join == "semi_join" else "not "
         tests.insert(0, f"{negation}any({on} for c in customers)")
     elif query.join:
-        loops += " for c in customers"
+        loops += "" if query.swapped else " for c in customers"
         tests.insert(0, on)
     if query.nations:
         loops += " for n in nations"

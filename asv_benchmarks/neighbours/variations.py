@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from asv_benchmarks.neighbours.query import KEPT, Query
-from asv_benchmarks.neighbours.special import SPECIAL
+from asv_benchmarks.neighbours.rules import has_rules
+from asv_benchmarks.neighbours.special import RELATED, SPECIAL
 
 FIRST = (
     Query("filter", conditions=("amount",)),
@@ -28,17 +29,19 @@ FIRST = (
 """The queries that are varied."""
 RESULTS = ("rows", "sum", "count", "max", "avg", "count_distinct", "distinct", "top", "total")
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "spelling": ("comprehension", "sql"),
-    "rows": ("dataclass", "tuple", "attrs", "msgspec"),
-    "amount": ("float", "Decimal", "str"),
-    "key": ("str", "float"),
+    "spelling": ("comprehension", "sql", "datalog"),
+    "rows": ("dataclass", "tuple", "untyped", "attrs", "msgspec", "pydantic"),
+    "amount": ("float", "Decimal", "str", "date"),
+    "key": ("str", "float", "Decimal", "date", "tuple"),
     "nones": (True,),
     "ties": (True,),
     "hot": (True,),
     "policy": ("drop",),
     "constant": ("captured", "f-string"),
     "early": (True,),
-    "below": ("distinct", "union"),
+    "below": ("distinct", "union", "unions", "difference", "intersection"),
+    "above": ("having", "level", "top"),
+    "swapped": (True,),
     "views": (1, 20),
     "result": RESULTS,
     "join": ("join", "left_join", "semi_join", "anti_join"),
@@ -62,15 +65,17 @@ class Neighbours(NamedTuple):
 
 def families() -> list[Neighbours]:
     """Return all families: those of joins and groups, then those with texts of their own."""
+    related = {name for names in RELATED.values() for name in names}
     return [
         *(Neighbours(first, list(_neighbours(first))) for first in FIRST),
-        *(_spellings(result) for result in SPECIAL),
+        *(_spellings(result) for result in SPECIAL if result not in related),
     ]
 
 
 def spelled(one: Query, other: Query) -> bool:
     """Return True if two queries ask the same of the same rows, in other words."""
-    same = replace(other, spelling=one.spelling, constant=one.constant, early=one.early)
+    same = replace(other, spelling=one.spelling, constant=one.constant)
+    same = replace(same, early=one.early, swapped=one.swapped)
     words = {"between", "range"}, {"key and less", "less and key"}
     keys = {"key", "not other key", "no distance"}
     if any({one.on, other.on} <= group for group in (*words, keys)):
@@ -104,7 +109,12 @@ def _has_meaning(query: Query) -> bool:
             not joined and (query.group[0] != "o" or set(query.conditions) & set(MORE_OF_BOTH)),
             query.nations and query.join != "join",
             query.join == "left_join" and (query.conditions or text),
-            query.amount == "str" and query.result in ("sum", "avg", "total", "top"),
+            query.spelling == "datalog" and not has_rules(query),
+            query.amount in ("str", "date") and query.result in ("sum", "avg", "total", "top"),
+            query.swapped and query.join != "join",
+            query.above and query.result not in ("sum", "count", "max"),
+            query.above and query.amount in ("str", "date"),
+            query.key in ("tuple", "date", "str") and {"either", "no distance"} & {*names},
             query.amount == "Decimal" and "amount" in query.conditions and text,
             query.key != "int" and {"range", "no distance"} & {*names},
             query.nones and "no distance" in names,
@@ -128,6 +138,7 @@ def _spellings(result: str) -> Neighbours:
     spellings = tuple(SPECIAL[result])
     first = Query(result, result=result, spelling=spellings[0])
     others = [replace(first, spelling=spelling) for spelling in spellings[1:]]
+    others += [replace(first, result=other) for other in RELATED.get(result, ())]
     others += [
         replace(first, **change)
         for change in ({"hot": True}, {"ties": True}, {"amount": "float"}, {"policy": "drop"})

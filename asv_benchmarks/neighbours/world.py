@@ -6,6 +6,7 @@ import linecache
 from collections import defaultdict, namedtuple
 from collections.abc import Callable
 from dataclasses import make_dataclass
+from datetime import date
 from decimal import Decimal
 from itertools import count
 from random import Random
@@ -20,6 +21,8 @@ SEED = 42
 PER_CUSTOMER, NATIONS, REGIONS = 10, 25, 100
 FRESH = 1_000
 """The number of rows of a table that come and go."""
+DAY = 730_120
+"""The number of the first day of 2000."""
 PLACES = 3
 """Places per customer: each range of places covers those of one customer."""
 AMOUNTS: dict[str, Callable[[int], Any]] = {
@@ -27,17 +30,22 @@ AMOUNTS: dict[str, Callable[[int], Any]] = {
     "float": lambda number: number / 100,
     "Decimal": lambda number: Decimal(number).scaleb(-2),
     "str": lambda number: f"{number:06d}",
+    "date": lambda number: date.fromordinal(DAY + number),
 }
 KEYS: dict[str, Callable[[int], Any]] = {
     "int": int,
     "str": lambda number: f"K{number:06d}",
     "float": float,
+    "Decimal": Decimal,
+    "date": lambda number: date.fromordinal(DAY + number),
+    "tuple": lambda number: (number // 8, number % 8),
 }
 LITERALS = {
     "int": "500",
     "float": "5.0",
     "Decimal": "500",
     "str": "'000500'",
+    "date": "date(2001, 5, 15)",
 }
 """The constant that half of the amounts exceed, of each type."""
 NAMES: dict[str, Any] = {
@@ -45,16 +53,36 @@ NAMES: dict[str, Any] = {
     "fixpoint": fixpoint,
     "defaultdict": defaultdict,
     "Decimal": Decimal,
+    "date": date,
 }
 """The names that texts of queries use."""
+MOVED = {"o": 4, "c": 2, "n": 1, "e": 1}
+"""The place of the field that an update changes: amount, tier, continent, end of an edge."""
 _numbers = count(1)
 
 
+TYPES: dict[str, Any] = {
+    "int": int,
+    "str": str,
+    "float": float,
+    "Decimal": Decimal,
+    "date": date,
+    "tuple": tuple[int, int],
+}
+
+
 class Rows(NamedTuple):
-    """The rows of a table: those that it has at first, and those that come and go."""
+    """The rows of a table.
+
+    Parameters
+    ----------
+    first: the rows that it has at first. fresh: the rows that come and go.
+    moved: the first rows, each with another value in one field.
+    """
 
     first: list[Any]
     fresh: list[Any]
+    moved: list[Any]
 
 
 class World:
@@ -91,7 +119,7 @@ def _constant(query: Query, number: int) -> tuple[str, Any]:
         value = f"N{number % NATIONS:02d}"
         return repr(value), value
     literal = LITERALS[query.amount]
-    return literal, eval(literal)
+    return literal, eval(literal, NAMES)
 
 
 def _rows(query: Query, size: int) -> dict[str, Rows]:
@@ -100,9 +128,9 @@ def _rows(query: Query, size: int) -> dict[str, Rows]:
     amount, key = AMOUNTS[query.amount], KEYS[query.key]
     made = {name: _class(query, name) for name in FIELDS}
 
-    def order(number: int) -> Any:
+    def order(number: int) -> tuple[Any, ...]:
         customer = 0 if query.hot and random.random() < 0.5 else random.randrange(customers)
-        return made["o"](
+        return (
             number,
             None if query.nones and random.random() < 0.05 else key(customer),
             key(random.randrange(customers)),
@@ -112,11 +140,11 @@ def _rows(query: Query, size: int) -> dict[str, Rows]:
             customer * PLACES + random.randrange(PLACES),
         )
 
-    def customer(number: int) -> Any:
+    def customer(number: int) -> tuple[Any, ...]:
         at = number % customers
         low = at * PLACES
         name = f"N{random.randrange(NATIONS):02d}"
-        return made["c"](key(at), name, random.randrange(number % 7 + 1), low, low + PLACES)
+        return key(at), name, random.randrange(number % 7 + 1), low, low + PLACES
 
     nodes = max(4, size // 10)
     edges = {
@@ -124,23 +152,35 @@ def _rows(query: Query, size: int) -> dict[str, Rows]:
         for a in (random.randrange(nodes - 1) for _ in range(size // 20))
     }
     new = {(a, a + 1) for a in range(0, nodes - 1, 3)} - edges
-    return {
-        "o": Rows([*map(order, range(size))], [*map(order, range(size, size + FRESH))]),
-        "c": Rows(
+    values: dict[str, tuple[list[Any], list[Any]]] = {
+        "o": ([*map(order, range(size))], [*map(order, range(size, size + FRESH))]),
+        "c": (
             [*map(customer, range(customers))],
             [customer(customers + number) for number in range(min(FRESH, customers))],
         ),
-        "n": Rows([made["n"](f"N{n:02d}", f"C{n % 5}") for n in range(NATIONS)], []),
-        "e": Rows(
-            [made["e"](*edge) for edge in sorted(edges)], [made["e"](*edge) for edge in sorted(new)]
-        ),
+        "n": ([(f"N{n:02d}", f"C{n % 5}") for n in range(NATIONS)], []),
+        "e": (sorted(edges), sorted(new)),
     }
+    return {
+        name: Rows(
+            *([made[name](*row) for row in some] for some in (first, fresh, _moved(first, at)))
+        )
+        for name, at in MOVED.items()
+        for first, fresh in [values[name]]
+    }
+
+
+def _moved(rows: list[tuple[Any, ...]], at: int) -> list[tuple[Any, ...]]:
+    """Return the rows, each with the value that the next row has at a place."""
+    following = [*rows[1:], *rows[:1]]
+    return [
+        (*row[:at], next_[at], *row[at + 1 :]) for row, next_ in zip(rows, following, strict=True)
+    ]
 
 
 def _types(query: Query, name: str) -> dict[str, Any]:
     """Return the declared types of a table's fields."""
-    amount = {"int": int, "float": float, "Decimal": Decimal, "str": str}[query.amount]
-    key: Any = {"int": int, "str": str, "float": float}[query.key]
+    amount, key = TYPES[query.amount], TYPES[query.key]
     maybe = key | None if query.nones else key
     types: dict[str, dict[str, Any]] = {
         "o": {"id": int, "customer": maybe, "seller": key, "region": str, "amount": amount},
@@ -173,6 +213,8 @@ def _made(kind: str, name: str, types: dict[str, Any]) -> Any:
     match kind:
         case "tuple":
             return lambda *values: values
+        case "untyped":
+            return namedtuple(called, tuple(types))
         case "named":
             made = namedtuple(called, tuple(types))  # type: ignore[misc]
             made.__annotations__ = types
@@ -188,4 +230,18 @@ def _made(kind: str, name: str, types: dict[str, Any]) -> Any:
             import msgspec
 
             return msgspec.defstruct(called, list(types.items()), frozen=True)
+        case "pydantic":
+            return _pydantic(called, types)
     raise ValueError(f"no such rows: {kind}")
+
+
+def _pydantic(called: str, types: dict[str, Any]) -> Any:
+    """Return a model whose fields can be given by place, as those of the other classes."""
+    import pydantic
+
+    class Row(pydantic.BaseModel, frozen=True):
+        def __init__(self, *values: Any) -> None:
+            super().__init__(**dict(zip(types, values, strict=True)))
+
+    fields: dict[str, Any] = {field: (of, ...) for field, of in types.items()}
+    return pydantic.create_model(called, __base__=Row, **fields)

@@ -9,7 +9,7 @@ import pytest
 
 from asv_benchmarks.neighbours.__main__ import main
 from asv_benchmarks.neighbours.costs import Cost, Costs, values_of
-from asv_benchmarks.neighbours.judged import different, pairs_of, report
+from asv_benchmarks.neighbours.judged import different, pairs_of, report, told, ways_of
 from asv_benchmarks.neighbours.query import Query, difference
 from asv_benchmarks.neighbours.variations import families, spelled
 from asv_benchmarks.neighbours.world import World
@@ -21,7 +21,7 @@ SIZE, CHANGES = 60, 4
 
 def followed(query: Query) -> Any:
     """Return the view's rows, after rows came and went and the view was verified."""
-    if query.rows in ("attrs", "msgspec"):
+    if query.rows in ("attrs", "msgspec", "pydantic"):
         pytest.importorskip(query.rows, reason=f"rows of {query.rows} need the package")
     world = World(query, SIZE)
     view = world.relation().materialize(on_error=query.policy)
@@ -80,6 +80,15 @@ def test_a_spelling_that_costs_twice_as_much_misses() -> None:
     )
     assert pair.beyond == pytest.approx(2.0 / 1.5)
     assert "1 cost more than 1.5 times: **missed**" in report([pair], 5)
+
+
+def test_an_update_that_costs_far_more_than_to_remove_and_add_is_told() -> None:
+    costs = Costs(
+        Query("q", hot=True), {"move o": Cost(10.0, told=1.0), "update o": Cost(95.0, told=2.0)}
+    )
+    (pair,) = ways_of(costs)
+    assert pair.times == pytest.approx(4.0)
+    assert told(pair) == "4.0x update o: move o -> update o (hot: False -> True) (10.0 -> 95.0 us)"
 
 
 def test_a_difference_is_told_by_its_fields() -> None:
