@@ -93,7 +93,7 @@ class BodyQuery:
         self,
         relations: Relations,
         expressions: Expressions,
-        add_total: Callable[[BodyQuery, TotalTerm], None],
+        add_total: Callable[[BodyQuery, TotalTerm, frozenset[str]], None],
         around: frozenset[str] = frozenset(),
         *,
         counts: bool = False,
@@ -105,6 +105,8 @@ class BodyQuery:
         self._counts = counts
         self.names: list[str] = []
         self.values: dict[str, Expr] = {}
+        self.held: list[Goal] = []
+        """The goals that were added."""
         self._node: plan.Node | None = None
 
     @property
@@ -126,6 +128,11 @@ class BodyQuery:
         of = (self.relations, self.expressions, self._add_total)
         return BodyQuery(*of, around, counts=True)
 
+    @property
+    def counts(self) -> bool:
+        """Return True if the number of its rows matters."""
+        return self._counts
+
     def begin(self, node: plan.Node, name: str) -> None:
         """Begin with the rows of a query of one binding."""
         self._node, self.names = node, [name]
@@ -142,6 +149,7 @@ class BodyQuery:
                 return waiting
             waiting = [other for other in waiting if other is not goal]
             self._hold(goal, waiting, later)
+            self.held.append(goal)
         return []
 
     # Which is next.
@@ -227,7 +235,7 @@ class BodyQuery:
                 self._node = plan.Unnest(node, lift_body(values, self.names))
                 self.define(result, self._append_binding(functor.name))
             case TotalTerm():
-                self._add_total(self, goal)
+                self._add_total(self, goal, frozenset(self._needed_variables(goal, waiting, later)))
 
     def where(self, test: Expr) -> None:
         """Keep the rows that satisfy a test."""
@@ -303,6 +311,7 @@ class BodyQuery:
             if read and all(each in pattern.gives for each in read):
                 right = self._anti_join(right, [name], goal.atom, pattern.gives)
                 waiting.remove(goal)
+                self.held.append(goal)
         return right
 
     def _anti_join(

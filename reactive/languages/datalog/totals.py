@@ -7,6 +7,10 @@ joined:
                                               a
                                               aggregate Count by b.x
 
+If the rows around are those of the body, and nothing else of them is read, the groups are enough:
+
+    a(x, _), n = count : { a(x, _) }        aggregate Count by a.x
+
 Otherwise the bodies are evaluated for the values of the outer rule:
 
     a(x), n = count : { b(y), y < x }       join on a.x == key
@@ -21,6 +25,7 @@ Source: Neumann, Kemper, *Unnesting Arbitrary Queries*, BTW 2015.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,12 +48,17 @@ from reactive.api.aggregates import Avg, Count, Max, Min, Sum, make_fold
 from reactive.languages.datalog.bodies import BodyQuery, join_nodes, match_keys, stuck
 from reactive.languages.datalog.expressions import item, lift_body
 from reactive.languages.datalog.rules import (
+    Atom,
     Comparison,
     Goal,
     Negation,
     TotalTerm,
+    Unnamed,
+    Variable,
     names_within,
+    transform_part,
     variables,
+    walk,
 )
 from reactive.languages.datalog.tokens import wrong
 
@@ -63,16 +73,20 @@ WITH_ZERO = frozenset({"count", "sum"})
 ROW = Parameter(0)
 
 
-def add_total(body: BodyQuery, total: TotalTerm) -> None:
-    """Give the result of an aggregate its value in each row of a body."""
-    _Totals(body, total).add()
+def add_total(body: BodyQuery, total: TotalTerm, needed: frozenset[str]) -> None:
+    """Give the result of an aggregate its value in each row of a body.
+
+    `needed` are the variables that are read beside the aggregate.
+    """
+    _Totals(body, total, needed).add()
 
 
 class _Totals:
     """Adds one aggregate of a body to the query of the body around it."""
 
-    def __init__(self, around: BodyQuery, total: TotalTerm) -> None:
+    def __init__(self, around: BodyQuery, total: TotalTerm, needed: frozenset[str]) -> None:
         self._around = around
+        self._beside = needed
         self._total = total
         self._shared = [name for name in names_within(total) if name in around.values]
         self._needed = {*self._shared}
@@ -242,7 +256,32 @@ class _Totals:
             self._attach_whole(self._total_all(inner))
             return
         theirs, ours = ([of.values[n] for n in self._shared] for of in (inner, self._around))
-        self._attach(self._group_rows(inner, one_value(theirs)), one_value(ours), is_complete=False)
+        made = self._group_rows(inner, one_value(theirs))
+        if self._is_of_own_rows():
+            self._begin_with_groups(made)
+        else:
+            self._attach(made, one_value(ours), is_complete=False)
+
+    def _is_of_own_rows(self) -> bool:
+        """Return True if the groups are those of the rows around, of which nothing else is read.
+
+        g(x, n) :- a(x, _), n = count : { a(x, _) }.
+        """
+        around, shared = self._around, frozenset(self._shared)
+        body, *alternatives = self._total.bodies
+        is_read = not self._beside & around.values.keys() <= shared
+        if around.counts or is_read or alternatives:
+            return False
+        ours, theirs = (_without_own_names(goals, shared) for goals in (around.held, body))
+        return ours is not None and ours == theirs
+
+    def _begin_with_groups(self, made: plan.Aggregate) -> None:
+        """Take the groups, of a key and a value each, in place of the rows around."""
+        around, count = self._around, len(self._shared)
+        around.begin(made, "key")
+        keys = [ROW] if count == 1 else [item(ROW, place) for place in range(count)]
+        around.values = dict(zip(self._shared, keys, strict=True))
+        self._define(around.joined(made, self._total.name))
 
     def _attach_whole(self, node: plan.Node) -> None:
         """Pair each row with the aggregate of all inner rows, which is one value."""
@@ -281,6 +320,27 @@ class _Totals:
         """Return the value of the aggregate without rows: 0, as a float if the result is one."""
         is_float = self._around.expressions.kinds.of(self._total.result).family == "float"
         return constant(0.0 if is_float else 0)
+
+
+def _without_own_names(goals: Sequence[Goal], shared: frozenset[str]) -> tuple[Goal, ...] | None:
+    """Return atoms and comparisons with their own variables numbered; None if there are others.
+
+    A variable that is read once is `_`.
+    """
+    if not all(isinstance(goal, Atom | Comparison) for goal in goals):
+        return None
+    ordered: list[Any] = sorted(goals, key=lambda goal: goal.at.start)
+    parts = (part for goal in ordered for part in walk(goal))
+    uses = Counter(part.name for part in parts if isinstance(part, Variable))
+    several = [name for name, count in uses.items() if count > 1 and name not in shared]
+    own = {name: f" {place}" for place, name in enumerate(several)}
+
+    def rename(part: Any) -> Any:
+        if not isinstance(part, Variable) or part.name in shared:
+            return part
+        return Variable(own[part.name], part.at) if part.name in own else Unnamed(part.at)
+
+    return tuple(transform_part(goal, rename) for goal in ordered)
 
 
 def _in_row(value: Expr, row: Expr, count: int) -> Expr:

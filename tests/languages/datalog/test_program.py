@@ -306,3 +306,15 @@ def test_a_constant_wraps_round_as_what_is_computed(text: str) -> None:
     signed = ".decl r(x: number) .output r\nr(4294967295)."
     assert [tuple(r) for r in Database().datalog(signed, bits=32)["r"].materialize()] == [(-1,)]
     assert [tuple(r) for r in Database().datalog(signed)["r"].materialize()] == [(2**32 - 1,)]
+
+
+def test_groups_of_the_rows_around_an_aggregate_are_not_joined_with_them() -> None:
+    program = Database().datalog("""
+        .decl e(x: number, y: number)       .input e
+        .decl n(x: number, n: number)       .output n
+        .decl beside(x: number, y: number, n: number)   .output beside
+        n(x, n) :- e(x, _), n = count : { e(x, _) }.
+        beside(x, y, n) :- e(x, y), n = count : { e(x, _) }.
+    """)
+    assert "join" not in program["n"].explain()
+    assert "join" in program["beside"].explain()
