@@ -13,8 +13,8 @@ import builtins
 import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
-from types import WrapperDescriptorType
-from typing import Any, TypeAlias
+from types import FunctionType, WrapperDescriptorType
+from typing import Any, TypeAlias, TypeVar
 
 from optimizer.expr import (
     LEAVES,
@@ -54,6 +54,7 @@ _PURE = (
     "abs bool bytes chr complex divmod float format frozenset hash hex int isinstance issubclass "
     "len max min ord pow range repr round str sum tuple type"
 )
+_MARK = "__pure_of_the_library__"
 PURE = frozenset(getattr(builtins, name) for name in _PURE.split())
 
 
@@ -62,6 +63,18 @@ class Pure:
     container."""
 
     __slots__ = ()
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def pure(function: F) -> F:
+    """Mark a function of this library that returns the same value at each call, and no container.
+
+    Its calls cost little, so that an expression with them may be evaluated again.
+    """
+    function.__dict__[_MARK] = True
+    return function
 
 
 @record
@@ -183,12 +196,22 @@ def is_value(expr: Expr, shapes: Shapes) -> bool:
         case Attribute():
             return total(expr, shapes)
         case Call(Constant(value)):
-            known = _is_pure(value) or makes_record(expr)
-            return known and _are_values(parts(expr)[1:], shapes)
+            given = parts(expr)[1:]
+            known = makes_record(expr) or (_is_pure(value) and not any(map(_may_call, given)))
+            return known and _are_values(given, shapes)
         case Apply() | Call() | Display("list" | "set" | "dict"):
             return False
         case _:
             return _are_values(parts(expr), shapes)
+
+
+def _may_call(expr: Expr) -> bool:
+    """Return True for a constant function that is not known to be pure: a call may call it."""
+    return (
+        isinstance(expr, Constant)
+        and isinstance(expr.value, FunctionType)
+        and not (_is_marked(expr.value))
+    )
 
 
 def _are_values(exprs: Sequence[Expr], shapes: Shapes) -> bool:
@@ -426,9 +449,13 @@ def _length(shape: Shape, default: int | None = None) -> int | None:
 def _is_pure(value: Any) -> bool:
     """Return True for a callable known to be pure; False if it cannot be hashed."""
     try:
-        return isinstance(value, Pure) or value in PURE
+        return isinstance(value, Pure) or value in PURE or _is_marked(value)
     except TypeError:
         return False
+
+
+def _is_marked(value: Any) -> bool:
+    return isinstance(value, FunctionType) and _MARK in value.__dict__
 
 
 def _always_answers(value: Any, arguments: tuple[Expr, ...]) -> bool:

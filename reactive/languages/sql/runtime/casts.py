@@ -11,6 +11,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, ROUND_UP, Context, Decimal, Inval
 from typing import Any
 from uuid import UUID
 
+from optimizer.expressions.knowledge import pure
 from optimizer.record import record
 from reactive.languages.sql.runtime.intervals import clock_of, interval_of_text, months_of, of_clock
 from reactive.languages.sql.runtime.moments import Unrepresentable
@@ -83,6 +84,7 @@ NANOSECONDS = (dt.datetime(1677, 9, 22), dt.datetime(2262, 4, 11, 23, 47, 16, 85
 """The first and the last moment of a TIMESTAMP_NS."""
 
 
+@pure
 def to_integer(value: Any) -> int:
     """Return a number rounded: a float to the even one of two, a decimal away from zero.
 
@@ -105,11 +107,13 @@ def _integer_of_text(text: str) -> int:
         return to_integer(to_decimal(text, None, None))
 
 
+@pure
 def to_float(value: Any) -> float:
     """Return a number as a float."""
     return float(value)
 
 
+@pure
 def to_decimal(value: Any, precision: int | None, scale: int | None) -> Decimal:
     """Return a number with `scale` digits after the point; raise for too many digits before it.
 
@@ -148,6 +152,7 @@ def bytes_of_uuid(value: UUID) -> bytes:
     return value.bytes
 
 
+@pure
 def to_real(value: Any) -> float:
     """Return a float of four bytes."""
     made: float = struct.unpack("<f", struct.pack("<f", float(value)))[0]
@@ -162,6 +167,7 @@ def to_real_or_infinity(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
+@pure
 def to_text(value: Any) -> str:
     """Return the text of a value.
 
@@ -398,6 +404,7 @@ def _interval_text(value: dt.timedelta) -> str:
     return " ".join(made)
 
 
+@pure
 def to_boolean(value: Any) -> bool:
     """Return the boolean of a text, or raise; of a number True unless it is zero."""
     if isinstance(value, str):

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from optimizer.expressions.knowledge import pure
 from reactive.languages.sql.runtime.times import EPOCH, Moment, as_timestamp
 
 _DAY = re.compile(r"\s*(-?\d+)([-/\\ ])(\d{1,2})\2(\d{1,2})( \(BC\))?")
@@ -172,6 +173,7 @@ class Unrepresentable(ValueError):
     """A value that SQL has and Python has not, as a date after 9999: never NULL, an error."""
 
 
+@pure
 def strict_call(function: Callable[..., Any], *values: Any) -> Any:
     """Return the function of the values, or None if one is None.
 
@@ -184,6 +186,7 @@ def strict_call(function: Callable[..., Any], *values: Any) -> Any:
     return function(*values)
 
 
+@pure
 def attempt(function: Callable[..., Any], *values: Any) -> Any:
     """Call a function as `strict_call` does; return None if it raises."""
     try:
@@ -194,16 +197,19 @@ def attempt(function: Callable[..., Any], *values: Any) -> Any:
         return None
 
 
+@pure
 def coalesce(*values: Any) -> Any:
     """Return the first that is not None."""
     return next((value for value in values if value is not None), None)
 
 
+@pure
 def null_if(value: Any, other: Any) -> Any:
     """Return the value, or None if it is equal to the other."""
     return None if value == other else value
 
 
+@pure
 def greatest(*values: Any) -> Any:
     """Return the greatest value that is not None.
 
@@ -213,6 +219,7 @@ def greatest(*values: Any) -> Any:
     return max((value for value in values if value is not None), default=None)
 
 
+@pure
 def least(*values: Any) -> Any:
     """Return the least value that is not None."""
     return min((value for value in values if value is not None), default=None)

@@ -8,12 +8,14 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any
 
+from optimizer.expressions.knowledge import pure
 from optimizer.record import record
 
 EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 """For results whose digits a type then limits."""
 
 
+@pure
 def quotient(a: float, b: float) -> float:
     """Divide floats, where a zero divides into an infinity or NaN.
 
@@ -26,16 +28,19 @@ def quotient(a: float, b: float) -> float:
     return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
+@pure
 def checked_quotient(a: float, b: float) -> float:
     """Return the quotient as a float; a zero divisor raises."""
     return float(a) / float(b)
 
 
+@pure
 def whole_quotient(a: int, b: int) -> int:
     """Divide integers towards zero; a zero raises."""
     return a // b if (a >= 0) == (b > 0) or not a % b else a // b + 1
 
 
+@pure
 def decimal_quotient(a: Decimal, b: Decimal) -> Decimal:
     """Divide decimals."""
     return EXACT.divide(a, b).quantize(Decimal(1).scaleb(-20), context=EXACT).normalize()
@@ -59,6 +64,7 @@ class Exact:
         return made or abs(made)
 
 
+@pure
 def remainder(a: Any, b: Any) -> Any:
     """Return the remainder with the sign of the dividend; a zero divisor raises.
 
@@ -73,6 +79,7 @@ def remainder(a: Any, b: Any) -> Any:
     return made or abs(made)
 
 
+@pure
 def rounded(value: Any, digits: int = 0) -> Any:
     """Return a number rounded to a place, halves away from zero.
 
@@ -88,6 +95,7 @@ def rounded(value: Any, digits: int = 0) -> Any:
     return _quantize(value, digits)
 
 
+@pure
 def rounded_by_power(value: float, digits: int = 0) -> float:
     """Round a float as DuckDB does: times a power of ten, rounded, and divided by it.
 
@@ -114,6 +122,7 @@ def _unit_of_place(digits: int) -> Decimal:
     return Decimal(1).scaleb(-digits)
 
 
+@pure
 def truncated(value: Any, digits: int = 0) -> Any:
     """Return a number cut off at a place towards zero, of its own type.
 
@@ -129,6 +138,7 @@ def truncated(value: Any, digits: int = 0) -> Any:
     return type(value)(exact.quantize(Decimal(1).scaleb(-digits), ROUND_DOWN))
 
 
+@pure
 def truncated_by_power(value: float, digits: int) -> float:
     """Cut a float off as DuckDB does: times a power of ten, and divided by it.
 
@@ -146,11 +156,13 @@ def truncated_by_power(value: float, digits: int) -> float:
     return math.copysign(whole / power if digits >= 0 else whole * power, value)
 
 
+@pure
 def ceiling(value: Any) -> Any:
     """Return the least whole number that is not below, of the number's own type."""
     return _round_by(math.ceil, value)
 
 
+@pure
 def floor(value: Any) -> Any:
     """Return the greatest whole number that is not above, of the number's own type."""
     return _round_by(math.floor, value)
@@ -164,16 +176,19 @@ def _round_by(function: Any, value: Any) -> Any:
     return math.copysign(made, value) if made == 0 and isinstance(made, float) else made
 
 
+@pure
 def absolute(value: Any) -> Any:
     """Return a number without its sign; a decimal keeps all its digits."""
     return value.copy_abs() if isinstance(value, Decimal) else abs(value)
 
 
+@pure
 def negative(value: Decimal) -> Decimal:
     """Return a decimal with the other sign, and all its digits."""
     return value.copy_negate() if value else value
 
 
+@pure
 def sign(value: Any) -> int:
     """Return the sign of a number: -1, 0 or 1."""
     return 1 if value > 0 else -1 if value < 0 else 0
