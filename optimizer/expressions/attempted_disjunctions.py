@@ -17,21 +17,24 @@ Pays:   keys are found, in place of all pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from optimizer.expr import Expr, Operation, Or, conjunction, conjuncts, disjuncts, reads
+from optimizer.expr import Expr, Operation, Or, conjunction, conjuncts, reads
 from optimizer.expressions.attempts import attempt_condition, succeeds
 from optimizer.expressions.knowledge import Shapes, is_value, total
 
+Split = Callable[[Expr, Shapes], Sequence[Expr]]
 
-def attempted_conditions(test: Expr, of: Shapes) -> tuple[Expr, ...]:
+
+def attempted_conditions(test: Expr, of: Shapes, split: Split) -> tuple[Expr, ...]:
     """Return conditions that are all true where a test is true, and false where it raises.
 
-    None of them raises.
+    `split` returns the alternatives of the test. None of the conditions raises.
     """
-    if not isinstance(test, Or) or total(test, of):
+    is_of_one_row = len(reads(test)) < 2 and not isinstance(test, Or)
+    if is_of_one_row or total(test, of) or len(split(test, of)) == 1:
         return (attempt_condition(test, of),)
-    alternatives = [conjuncts(part) for part in disjuncts(test)]
+    alternatives = [conjuncts(part) for part in split(test, of)]
     common = [part for part in alternatives[0] if _is_in_all(part, alternatives, of)]
     rests = [tuple(part for part in each if part not in common) for each in alternatives]
     asked = tuple(attempt_condition(part, of) for part in common)
@@ -39,7 +42,8 @@ def attempted_conditions(test: Expr, of: Shapes) -> tuple[Expr, ...]:
         return asked
     if not any(map(_pairs_up, common)) and all(_has_key(rest, of) for rest in rests):
         return (*asked, _as_alternatives(rests, of))
-    return (*asked, attempt_condition(Or(tuple(map(conjunction, rests))), of))
+    rest = Or(tuple(map(conjunction, rests))) if common else test
+    return (*asked, attempt_condition(rest, of))
 
 
 def _is_in_all(part: Expr, alternatives: Sequence[tuple[Expr, ...]], of: Shapes) -> bool:

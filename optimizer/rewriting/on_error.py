@@ -79,6 +79,7 @@ from optimizer.rules.factor_disjunction import factor_disjunction
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.shape_recursion import shape_recursion
+from optimizer.rules.split_disjunction import alternatives_of
 from optimizer.traverse import Rule
 
 Policy = Literal["null", "drop"]
@@ -247,7 +248,7 @@ class _Guards:
                 self._add_failure(passing(failing), p.with_body(part))
                 passed.append(attempts.succeeds((part,)))
             if is_sure:
-                asked += attempted_conditions(test, of)
+                asked += attempted_conditions(test, of, alternatives_of)
                 continue
             tried = attempts.attempt_condition(test, of)
             asked += [Guard(tried)] * is_key

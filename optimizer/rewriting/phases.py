@@ -154,7 +154,7 @@ RULE_KINDS: dict[Rule, Kinds] = {
     read_bitwise_tests: (plan.Where, *PAIRS),
     read_keys_as_equations: (plan.Join, plan.SemiJoin, plan.AntiJoin),
     shape_recursion: (plan.Fixpoint,),
-    split_disjunction: (plan.Join, plan.SemiJoin, plan.AntiJoin),
+    split_disjunction: (plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin),
     split_where: WHERE,
     strengthen_outer_join: (plan.Where, plan.Select, plan.Extend),
 }

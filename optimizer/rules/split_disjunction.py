@@ -11,6 +11,13 @@
     anti_join: on p and k2 of the rows of anti_join on p and k1
     semi_join: union_all of semi_join on p and k1, and semi_join on p and k2 of the rows of
                anti_join on p and k1
+    left_join: union_all of the split join, and the split anti_join with None beside its rows
+
+If the predicate may raise, the rows with and without a partner follow from the pairs of the split
+join, which raises what all pairs raise:
+
+    semi_join: intersection_all of A and the left rows of the pairs
+    anti_join: difference_all of A and the left rows of the pairs
 
 A test `x in (a, b)` has the alternatives `x == a` and `x == b`, in tuples if they may be NaN, which
 is in a list that has it; `any([k1, k2])` has k1 and k2 if neither can raise.
@@ -18,11 +25,12 @@ is in a list that has it; `any([k1, k2])` has k1 and k2 if neither can raise.
 Sound:  a pair is made by the first alternative that is true for it, and by no other, so that
         weights stay. Each join evaluates the alternatives before its own, in their order, so it
         raises what they raise; a row whose operands make one raise meets all partners
-        (`optimizer.plans.side_conditions`). Semi_joins and anti_joins raise nothing at all.
+        (`optimizer.plans.side_conditions`). A row of weight n is in at least n pairs if it has a
+        partner, and in none if not. Split semi_joins and anti_joins raise nothing at all.
 Needs:  in each alternative an equation of both sides, to be found as a key, and none beside the
-        disjunction; alternatives without effects. For semi_join and anti_join the whole predicate
-        is total; the right reads stored tables, as weights of partners are added; and there is
-        no recursive relation, which an anti_join would negate.
+        disjunction; alternatives without effects. Except for joins both sides read stored tables,
+        as weights of partners are added; and no recursive relation, which an anti_join would
+        negate.
 Pays:   look-ups instead of all pairs, for an index of each side per alternative. A and B are
         computed once.
 Source: OR expansion of SQL optimizers.
@@ -30,10 +38,11 @@ Source: OR expansion of SQL optimizers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from optimizer import plan
 from optimizer.expr import (
+    NONE,
     Call,
     Constant,
     Display,
@@ -41,6 +50,7 @@ from optimizer.expr import (
     Lifted,
     Operation,
     Or,
+    Parameter,
     conjunction,
     conjuncts,
     tuple_of,
@@ -48,54 +58,120 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Shapes, hashable, is_value, total
 from optimizer.expressions.simplification import holds_no_nan
 from optimizer.expressions.text import first, needs
-from optimizer.plans.properties import free, may_be_negative
-from optimizer.plans.side_conditions import has_keys, pair_shapes
+from optimizer.plans.properties import bindings, free, may_be_negative
+from optimizer.plans.side_conditions import has_keys, of_left, of_right, pair_shapes
 from optimizer.traverse import share_input
 
 MOST = 16
 """Most alternatives: each has an index of each side, and asks the ones before it."""
 
-Split = plan.Join | plan.SemiJoin | plan.AntiJoin
+Existential = plan.SemiJoin | plan.AntiJoin
+Parts = tuple[Sequence[Expr], Sequence[Expr], Sequence[Expr]]
+"""The conditions before a disjunction, its alternatives, and the conditions after it."""
 
 
 def split_disjunction(node: plan.Node) -> plan.Node:
     """Split a join without keys by its first usable `or`; other nodes unchanged."""
     match node:
         case plan.Join(match=plan.Match(None, None, Lifted() as on)) if not has_keys(node):
-            return _first_found(node, on)
+            return _pairs(node, on) or node
         case (
             plan.SemiJoin(match=plan.Match(None, None, Lifted() as on))
             | plan.AntiJoin(match=plan.Match(None, None, Lifted() as on))
-        ) if not has_keys(node) and not may_be_negative(node.right) and not free(node):
-            return _first_found(node, on)
+        ) if not has_keys(node) and _counts_partners(node):
+            return _counted(node, on) or _compared(node, on) or node
+        case plan.OuterJoin(match=plan.Match(None, None, Lifted() as on)) if not has_keys(
+            node
+        ) and _counts_partners(node):
+            return _padded(node, on) or node
         case _:
             return node
 
 
-def _first_found(node: Split, on: Lifted) -> plan.Node:
-    """Return the node, split by the first disjunction with keys; itself without one."""
-    tests, of = conjuncts(on.body), pair_shapes(node)
+def _counts_partners(node: plan.Node) -> bool:
+    """Return True if a row has a partner exactly if the weights of its partners add up to more than
+    0."""
+    return not free(node) and not any(map(may_be_negative, node.inputs()))
+
+
+def _disjunctions(on: Lifted, of: Shapes) -> Iterator[Parts]:
+    """Iterate over the disjunctions among the conditions of a join, with what is beside each."""
+    tests = conjuncts(on.body)
     for place, test in enumerate(tests):
-        alternatives = _alternatives(test, of)
+        alternatives = alternatives_of(test, of)
         *others, _ = alternatives
-        if not 1 < len(alternatives) <= MOST or not all(is_value(other, of) for other in others):
-            continue
-        before, after = tests[:place], tests[place + 1 :]
-        is_join = isinstance(node, plan.Join)
-        if not is_join and not all(total(t, of) for t in (*before, *alternatives, *after)):
-            continue
-        found = (_joins if is_join else _halves)(node, on, before, alternatives, after)
-        if found is not None:
-            return found
-    return node
+        if 1 < len(alternatives) <= MOST and all(is_value(other, of) for other in others):
+            yield tests[:place], alternatives, tests[place + 1 :]
 
 
-def _alternatives(test: Expr, of: Shapes) -> tuple[Expr, ...]:
+def _pairs(node: plan.Join, on: Lifted) -> plan.Node | None:
+    """Return the pairs of a join, by its first disjunction with keys; None without one."""
+    found = (_joins(node, on, *parts) for parts in _disjunctions(on, pair_shapes(node)))
+    return next((each for each in found if each is not None), None)
+
+
+def _counted(node: Existential, on: Lifted) -> plan.Node | None:
+    """Return the rows of a semi-join or anti-join by their partners of each alternative.
+
+    Return None if the predicate may raise, or has no disjunction with keys.
+    """
+    of = pair_shapes(node)
+    found = (
+        _halves(node, on, *parts)
+        for parts in _disjunctions(on, of)
+        if all(total(test, of) for tests in parts for test in tests)
+    )
+    return next((each for each in found if each is not None), None)
+
+
+def _compared(node: Existential, on: Lifted) -> plan.Node | None:
+    """Return the rows of a semi-join or anti-join by comparison with the pairs of a join."""
+    left, right = map(share_input, node.inputs())
+    pairs = _pairs(plan.Join(left, right, node.match), on)
+    if pairs is None:
+        return None
+    kind = plan.IntersectionAll if isinstance(node, plan.SemiJoin) else plan.DifferenceAll
+    return kind(left, plan.Extend(pairs, tuple(range(bindings(left))), ()))
+
+
+def _padded(node: plan.OuterJoin, on: Lifted) -> plan.Node | None:
+    """Return the pairs of an outer join, and its rows without a partner beside None.
+
+    Return None without a disjunction with keys.
+    """
+    left, right = map(share_input, node.inputs())
+    count = bindings(left)
+    pairs = _pairs(plan.Join(left, right, node.match), on)
+    if pairs is None or (node.kind != "left" and bindings(right) > 1):
+        return None
+    alone = _counted(plan.AntiJoin(left, right, node.match), on) if node.kind == "left" else None
+    if alone is not None:
+        return plan.UnionAll(pairs, _beside_none(on, alone, count, is_left=True))
+    pairs = plan.Shared(pairs)
+    made: plan.Node = pairs
+    if node.kind != "right":
+        alone = plan.DifferenceAll(left, plan.Extend(pairs, tuple(range(count)), ()))
+        made = plan.UnionAll(made, _beside_none(on, alone, count, is_left=True))
+    if node.kind != "left":
+        alone = plan.DifferenceAll(right, plan.Extend(pairs, (count,), ()))
+        made = plan.UnionAll(made, _beside_none(on, alone, count, is_left=False))
+    return made
+
+
+def _beside_none(on: Lifted, alone: plan.Node, count: int, *, is_left: bool) -> plan.Node:
+    """Return rows of one side, with None for the other; the left side has `count` bindings."""
+    if is_left:
+        return plan.Extend(alone, tuple(range(count)), (of_left(on, NONE, count),))
+    row = of_right(on, Parameter(count), count)
+    return plan.Extend(alone, (), (*[row.with_body(NONE)] * count, row))
+
+
+def alternatives_of(test: Expr, of: Shapes) -> tuple[Expr, ...]:
     """Return the alternatives of a test, in the order of evaluation; the test itself if it has
     none."""
     match test:
         case Or(tests):
-            return tuple(inner for part in tests for inner in _alternatives(part, of))
+            return tuple(inner for part in tests for inner in alternatives_of(part, of))
         case Operation("in", (value, Display(kind, items))) if kind in ("tuple", "list") or (
             kind == "set" and all(hashable(each, of) for each in (value, *items))
         ):
@@ -105,7 +181,7 @@ def _alternatives(test: Expr, of: Shapes) -> tuple[Expr, ...]:
         case Call(Constant(function), (Display("tuple" | "list", items),), ()) if (
             function is any and items and all(total(item, of) for item in items)
         ):
-            return tuple(inner for item in items for inner in _alternatives(item, of))
+            return tuple(inner for item in items for inner in alternatives_of(item, of))
         case _:
             return (test,)
 
@@ -118,7 +194,7 @@ def _equation(value: Expr, item: Expr, of: Shapes) -> Expr:
 
 
 def _joins(
-    node: Split,
+    node: plan.Join,
     on: Lifted,
     before: Sequence[Expr],
     alternatives: Sequence[Expr],
@@ -141,7 +217,7 @@ def _joins(
 
 
 def _halves(
-    node: Split,
+    node: Existential,
     on: Lifted,
     before: Sequence[Expr],
     alternatives: Sequence[Expr],

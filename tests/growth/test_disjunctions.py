@@ -19,14 +19,24 @@ class Person:
     phone: int
 
 
+KINDS = ("join", "left_join", "right_join", "full_join", "semi_join", "anti_join")
+
+
+def of_kind(kind: str) -> Query:
+    """Return a join by one of two keys."""
+    return lambda a, b: getattr(a, kind)(b, on=lambda x, y: x.mail == y.mail or x.phone == y.phone)
+
+
+def checked(kind: str) -> Query:
+    """Return a join by one of two keys with a condition that may raise."""
+    return lambda a, b: getattr(a, kind)(
+        b, on=lambda x, y: x.mail == y.mail or (x.phone == y.phone and x.phone < 10**9)
+    )
+
+
 QUERIES: dict[str, Query] = {
-    "join": lambda a, b: a.join(b, on=lambda x, y: x.mail == y.mail or x.phone == y.phone),
-    "semi_join": lambda a, b: a.semi_join(
-        b, on=lambda x, y: x.mail == y.mail or x.phone == y.phone
-    ),
-    "anti_join": lambda a, b: a.anti_join(
-        b, on=lambda x, y: x.mail == y.mail or x.phone == y.phone
-    ),
+    **{kind: of_kind(kind) for kind in KINDS},
+    **{f"{kind}, checked": checked(kind) for kind in KINDS},
     "distinct": lambda a, b: (
         a.join(b)
         .where(lambda x, y: x.phone == y.phone or x.mail == y.mail)
@@ -56,7 +66,7 @@ def touched(query: Query, size: int, *, optimize: bool = True) -> int:
 @pytest.mark.long
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_change_touches_as_much_in_a_table_100_times_larger(name: str) -> None:
-    assert touched(QUERIES[name], 10) == touched(QUERIES[name], 1_000) < 60
+    assert touched(QUERIES[name], 10) == touched(QUERIES[name], 1_000) < 90
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -142,7 +142,7 @@ def _value(random: Random, usual: Any) -> Any:
     return foreign if foreign is not None and random.random() < 0.08 else usual
 
 
-KINDS = ("join", "left_join", "semi_join", "anti_join")
+KINDS = ("join", "left_join", "right_join", "full_join", "semi_join", "anti_join")
 
 
 def _expected(
@@ -153,9 +153,14 @@ def _expected(
     pairs = [(o, [c for c in customers if on(o, c)]) for o in orders]
     if kind == "join":
         return Counter((o, c) for o, partners in pairs for c in partners)
-    if kind == "left_join":
-        nothing: list[Any] = [None]
-        return Counter((o, c) for o, partners in pairs for c in (partners or nothing))
+    if kind.endswith(("left_join", "right_join", "full_join")):
+        found = Counter[Any]((o, c) for o, partners in pairs for c in partners)
+        met = [c for _, partners in pairs for c in partners]
+        if kind != "right_join":
+            found.update((o, None) for o, partners in pairs if not partners)
+        if kind != "left_join":
+            found.update((None, c) for c in customers if not any(c is other for other in met))
+        return found
     return Counter(o for o, partners in pairs if bool(partners) is (kind == "semi_join"))
 
 
@@ -245,14 +250,15 @@ def test_a_condition_before_an_equation_asks_partners_only(name: str) -> None:
         *("in a list, or", "any", "sum or key", "sum, key or text", "five"),
     ],
 )
-def test_alternatives_ask_partners_only(name: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_alternatives_ask_partners_only(name: str, kind: str) -> None:
     touched = []
     for count in (200, 2000):
         db = Database()
         orders, customers = db.table(Order, name="orders"), db.table(Customer, name="customers")
         orders.add_all(Order(n, n, str(n), n + 0.5) for n in range(count))
         customers.add_all(Customer(n, n, str(n), n + 0.5) for n in range(count))
-        view = orders.join(customers, on=CONDITIONS[name]).materialize()
+        view = getattr(orders, kind)(customers, on=CONDITIONS[name]).materialize()
         for key in (12, 13):  # the first changes build indexes
             before = view.stats().touched
             orders.add(Order(key, key, "b", 1.0))
