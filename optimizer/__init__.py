@@ -21,6 +21,7 @@ lazily(
     "optimizer.plans.multiway",
     "optimizer.plans.per_group",
     "optimizer.plans.strata",
+    "optimizer.plans.substitution",
     "optimizer.rewriting.equality_checks",
     "optimizer.rewriting.lookups",
     "optimizer.rewriting.report",

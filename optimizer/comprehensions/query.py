@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from types import FunctionType, MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -31,6 +31,7 @@ from optimizer.expr import (
     Expr,
     Lifted,
     Parameter,
+    SlotValue,
     Subquery,
     Within,
     all_parameters,
@@ -39,12 +40,17 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import Shapes
 from optimizer.lifting.lift import Origin, Reader, Unreadable, read_callable_as_expr, tree_of
+from optimizer.lifting.readings import Itself, kin_with, replace_captured_values
+from optimizer.plans.check_reads import check_every_read
+from optimizer.plans.substitution import Recipe, UnknownPlace
 from optimizer.record import record
 
 Kind: TypeAlias = Literal["rows", "set", "mapping", "order", "value"]
 ITERATED = ("unnest", "select_many")
 """Roles of callables whose result is iterated over, in any order."""
 NOTHING: Mapping[int, Rows] = MappingProxyType({})
+MOST_RECIPES = 256
+"""Functions that are noted for a database."""
 FIRST = ".0"
 """The name of the first source of a generator."""
 
@@ -143,6 +149,65 @@ def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
     except (Unreadable, RecursionError) as unreadable:
         raise _unreadable_error(function, unreadable) from None
     return _build_query(function, result, reading, reader)
+
+
+class FunctionRecipes:
+    """The recipes of the functions of a database that were read before.
+
+    The second time that a function is read, slots stand for the values of its plain variables.
+    Then functions that differ in these values get copies of that plan.
+    """
+
+    def __init__(self, is_table: Callable[[Any], bool]) -> None:
+        self._is_table = is_table
+        self._noted: dict[Hashable, Recipe | Literal["seen", "hopeless"]] = {}
+
+    def find(
+        self, function: Opaque, called: Opaque, read: Callable[[Opaque], Query], *around: object
+    ) -> Query:
+        """Return the query of a function by its recipe, or as `read` reads it.
+
+        Parameters
+        ----------
+        function: the function, with all its captures.
+        called: the function that is read, possibly without a capture of its own name.
+        around: further relations that the query reads.
+        """
+        kin = kin_with(function, self._is_table)
+        if kin is None or not kin.values or not all(map(self._is_table, around)):
+            return read(called)
+        key, values = (kin.key, *map(Itself, around)), dict(kin.values)
+        noted = self._noted.get(key)
+        if noted is None:
+            if len(self._noted) >= MOST_RECIPES:
+                self._noted.pop(next(iter(self._noted)), None)
+            self._noted[key] = "seen"
+        elif noted == "seen":
+            noted = self._noted[key] = _learn_recipe(called, values, read) or "hopeless"
+        if not isinstance(noted, Recipe):
+            return read(called)
+        found = noted.copy(tuple(values.values()), (called,))
+        return read(called) if found is None else Query(*found, ())
+
+
+def _learn_recipe(
+    function: Opaque, values: Mapping[str, Any], read: Callable[[Opaque], Query]
+) -> Recipe | None:
+    """Return the recipe of a function; None if its reading depends on a value, or fails."""
+    held = {name: SlotValue(value) for name, value in values.items()}
+    tagged = replace_captured_values(function, held)
+    try:
+        found = read(tagged)
+        check_every_read(found.node)
+        if any(each.is_asked or each.computed for each in held.values()):
+            return None
+        recipe = Recipe(found.node, found.kind, tuple(held.values()), (tagged,))
+        copied, plain = recipe.copy(tuple(values.values()), (function,)), read(function)
+        return recipe if copied == (plain.node, plain.kind) else None
+    except UnknownPlace:
+        return None
+    except (PlanError, TypeError):  # raised again by the reading without slots
+        return None
 
 
 def _build_query(function: Opaque, result: Expr, reading: QueryReader, reader: Reader) -> Query:

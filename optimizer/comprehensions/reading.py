@@ -70,6 +70,7 @@ from optimizer.expr import (
     Operation,
     Or,
     Outer,
+    SlotValue,
     Subquery,
     Within,
     constant,
@@ -78,7 +79,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.text import project_node
-from optimizer.lifting.readings import part_of
+from optimizer.lifting.readings import part_of, resolve
 from optimizer.plans.check_reads import check_every_read, take_as_checked
 from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, only_present
@@ -237,6 +238,11 @@ class QueryReader:
         given = {name: look_up_name(reader.bound, name) for name in reader.bound if name in names}
         constants = {n: e.value for n, e in given.items() if isinstance(e, Constant)}
         if self.shapes or len(constants) < len(given) or touching.touches(node, reader, self):
+            return None
+        slots = [v for n in names if isinstance(v := resolve(reader.function, n), SlotValue)]
+        if slots:  # the value decides: the query cannot be made for other values
+            for each in slots:
+                each.ask()
             return None
         made = part_of(node, list(constants), reader.function, reader.origin.function)
         try:

@@ -201,12 +201,24 @@ class Unlike(Exception):
 def kin_of(function: Opaque) -> Kin | None:
     """Return the kin of a callable, cached; None if it has none."""
     if KNOWN not in function.readings:
-        try:
-            function.readings[KNOWN] = _kin(function)
-        except Unlike:
-            function.readings[KNOWN] = None
+        function.readings[KNOWN] = kin_with(function, _is_none)
     found: Kin | None = function.readings[KNOWN]
     return found
+
+
+def kin_with(function: Opaque, is_kept: Callable[[Any], bool]) -> Kin | None:
+    """Return the kin of a callable among those that capture the same objects; None if it has none.
+
+    `is_kept` returns True for an object that counts by identity.
+    """
+    try:
+        return _kin(function, is_kept)
+    except Unlike:
+        return None
+
+
+def _is_none(value: Any) -> bool:
+    return False
 
 
 def may_differ(value: Any) -> bool:
@@ -214,7 +226,7 @@ def may_differ(value: Any) -> bool:
     return type(value) in KINDS and value == value
 
 
-def _kin(function: Opaque) -> Kin:
+def _kin(function: Opaque, is_kept: Callable[[Any], bool]) -> Kin:
     """Return the kin of a callable; raise `Unlike` if a captured object has no lasting meaning."""
     identity, called = function.identity, function.function
     if type(called) is not FunctionType:
@@ -241,6 +253,8 @@ def _kin(function: Opaque) -> Kin:
         if may_differ(value) and name not in values and not capture.is_live:
             values[name] = value
             key.append((name, type(value)))
+        elif not capture.is_live and is_kept(capture.original):
+            key.append((name, _itself(capture.original)))
         else:
             of = _plain if capture.is_live else _lasting
             key.append((name, of(capture.original, meaning)))

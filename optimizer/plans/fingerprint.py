@@ -36,7 +36,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from datetime import datetime
+from datetime import date, datetime
 from enum import Enum
 from functools import partial
 from inspect import getattr_static
@@ -482,11 +482,18 @@ def _has_zone(expr: Expr, shape: Shaped) -> bool | None:
             return None
 
 
+TIMELESS = frozenset({int, float, str, bytes, bool, date})
+"""Classes whose values contain no time. The value of a slot of one is not read."""
+
+
 def _constant(expr: Expr) -> Any:
-    """Return the value of a constant, or of an attribute of one; UNSET for other expressions."""
+    """Return the value of a constant, or of an attribute of one, that may have a time zone.
+
+    Return UNSET for other expressions.
+    """
     match expr:
-        case Constant(value):
-            return value
+        case Constant():
+            return UNSET if expr.kind in TIMELESS else expr.value
         case Attribute(inner, name):
             owner = _constant(inner)
             return UNSET if owner is UNSET else attribute(owner, name)

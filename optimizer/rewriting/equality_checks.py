@@ -20,8 +20,9 @@ from functools import partial
 
 from optimizer import plan
 from optimizer.plans.properties import nodes
-from optimizer.plans.strata import FORMS
-from optimizer.rewriting.on_error import GuardedQuery, Policy, guard_query
+from optimizer.plans.strata import FORMS, ByPolicy, with_form
+from optimizer.plans.substitution import derive
+from optimizer.rewriting.on_error import GuardedQuery, Policy, add_guards, guard_query
 from optimizer.traverse import with_inputs
 
 PLANNED = "planned by"
@@ -40,12 +41,14 @@ class PolicyQuery:
         self._guard = partial(guard_query, root, policy, read=read)
         self._with_checks: GuardedQuery | None = None
         self._parts: dict[Part, plan.Node] = {}
-        found = self._guard()
-        if found.query is not root:
-            self.mark_part(found.query, _query_of)
-        elif not isinstance(root, plan.Table) and self._guard(checks=True).query is not root:
-            found = replace(found, query=self.mark_part(replace(root), _query_of))
-        self.first = found
+        found = derive(root, (policy, read), partial(_guard_first, policy=policy, read=read))
+        if isinstance(found, bool):
+            query = self.mark_part(replace(root), _query_of) if found else root
+            self.first = GuardedQuery(query, (), {})
+        else:
+            made = with_form(found.query, ByPolicy(root, policy, read))
+            self.mark_part(made, _query_of)
+            self.first = found
 
     @property
     def has_checks(self) -> bool:
@@ -68,6 +71,16 @@ class PolicyQuery:
         if part not in self._parts:
             self._parts[part] = part(self._with_checks)
         return self._parts[part]
+
+
+def _guard_first(root: plan.Node, *, policy: Policy, read: bool) -> GuardedQuery | bool:
+    """Return the first plan of a query; if it is the query, True if checks may change it."""
+    found = add_guards(root, policy, read=read)
+    if found.query is not root:
+        return found
+    if isinstance(root, plan.Table):
+        return False
+    return add_guards(root, policy, read=read, checks=True).query is not root
 
 
 def policy_of(root: plan.Node) -> PolicyQuery | None:

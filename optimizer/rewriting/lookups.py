@@ -71,6 +71,7 @@ from optimizer.rewriting.own_values import (
     OURS,
     OWN,
     HasOwn,
+    is_plain_class,
     module_of,
     own_values,
     pure,
@@ -126,6 +127,8 @@ def asks(value: Expr, rows: plan.Node) -> Asks:
     """Return the check that the values of an expression over rows need."""
     inner = partial(asks, rows=rows)
     match value:
+        case Constant() if is_plain_class(value.kind):
+            return Asks.NOTHING
         case Constant():
             return Asks.OWN if any(True for _ in own_values(value.value)) else Asks.NOTHING
         case Text() | Formatted() | Guard():

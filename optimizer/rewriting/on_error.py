@@ -95,11 +95,16 @@ LOOKING_UP = ("CountDistinct", "Collect", "Monoid")
 
 @record
 class Failure:
-    """The `rows` that make an operator's callable raise, and the call that raises."""
+    """The `rows` that make the callable of a node raise, and the call that raises."""
 
-    operator: str
+    node: plan.Node
     rows: plan.Node
     call: Lifted
+
+    @property
+    def operator(self) -> str:
+        """The headline of the node."""
+        return headline(read_callables(self.node))
 
 
 @record
@@ -126,14 +131,23 @@ def guard_query(
     Views that it reads stay as they are. If callables are not to be `read`, each is called within a
     guard. With `checks`, values that clash when an operator compares them are left out.
     """
+    found = add_guards(root, policy, read=read, checks=checks)
+    if found.query is root:
+        return found
+    return replace(found, query=with_form(found.query, ByPolicy(root, policy, read, checks)))
+
+
+def add_guards(
+    root: plan.Node, policy: Policy, *, read: bool, checks: bool = False
+) -> GuardedQuery:
+    """Return the result of `guard_query`, without the form of the query."""
     rules = WITH_SHAPES if policy == "drop" else READING  # None is of another shape than its body
     rules = (*rules, join_product) if checks else rules
     apart = with_own_levels(root)
     start = rebuild_to_views(apart, partial(_apply_rules, rules), {}) if read else apart
     guards = _Guards(policy, free(start), checks=checks)
     made = rebuild_to_views(start, guards.node, guards.inputs(start))
-    query = root if made is start else with_form(made, ByPolicy(root, policy, read, checks))
-    return GuardedQuery(query, tuple(guards.failures), guards.definitions)
+    return GuardedQuery(root if made is start else made, tuple(guards.failures), guards.definitions)
 
 
 def _apply_rules(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.Node:
@@ -147,7 +161,8 @@ class _Guards:
 
     def __init__(self, policy: Policy, given: frozenset[Any], *, checks: bool) -> None:
         self._null = policy == "null"
-        self._operator = ""
+        self._node: plan.Node = plan.Empty(1)
+        """The node whose guards are made."""
         self._apart = ClashChecks(policy, given, self._add_failure, checks=checks)
         self.failures: list[Failure] = []
         self.definitions: dict[Any, plan.Node] = {}
@@ -158,12 +173,12 @@ class _Guards:
         parts: list[Parts] = []
         found: dict[int, plan.Node] = {}
         for each in map(parts_of_input, inputs_to_ask(root)):
-            self._operator = headline(each.written)
+            self._node = each.written
             called = Lifted(TRUE, row_names(bindings(each.own)), (), bindings(each.own))
             parts.append(replace(each, own=self._drop_raising(each.own, called, each.needed)))
         for each, (rows, refused, call) in zip(parts, split_inputs(parts), strict=True):
             found[id(each.written)] = rows
-            self.failures.append(Failure(headline(each.written), refused, call))
+            self.failures.append(Failure(each.written, refused, call))
         return found
 
     def node(self, node: plan.Node, written: plan.Node) -> plan.Node:
@@ -171,7 +186,7 @@ class _Guards:
 
         Raise `TypeError` for a kind of node without guards.
         """
-        self._operator = headline(read_callables(written))
+        self._node = written
         self._apart.begin(written)
         match node:
             case plan.Where(source, p):
@@ -318,7 +333,7 @@ class _Guards:
         self._add_failure(rows, f.with_body(First(needed, NONE)))
 
     def _add_failure(self, rows: plan.Node, call: Lifted) -> None:
-        self.failures.append(Failure(self._operator, rows, call))
+        self.failures.append(Failure(self._node, rows, call))
 
     # Joins.
 

@@ -58,6 +58,11 @@ def module_of(of: Any) -> str:
     return str(getattr(of, "__module__", "")).partition(".")[0]
 
 
+def is_plain_class(kind: type) -> bool:
+    """Return True if no value of a class is or contains a value whose `==` may raise."""
+    return way(kind) is _PLAIN
+
+
 def own_values(value: Any) -> Iterator[Any]:
     """Iterate over the values inside a value whose `==` may raise."""
     found = way(value.__class__)

@@ -37,6 +37,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from types import CellType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, cast
 from weakref import WeakValueDictionary
@@ -335,9 +336,8 @@ def query(engine: Any, function: Any) -> Any:
         raise PlanError("query takes a function\n  live(... for ... in ...) takes a generator")
     taken = opaque(function, 0, "query")
     check_noticed(function, taken)
-    found = reading.read_function(
-        _without_own_name(taken, function), Comprehending(engine), function
-    )
+    read = partial(reading.read_function, engine=Comprehending(engine), written=function)
+    found = _recipes_of(engine).find(taken, _without_own_name(taken, function), read)
     return _make_query(engine, found, QueryText(function))
 
 
@@ -379,9 +379,22 @@ def live(rows: Iterable[T]) -> Query[T]:
     )
     taken = opaque(function, 1, "live")
     check_noticed(function, taken)
-    found = reading.read_generator(taken, first, Comprehending(first._engine))
+    read = partial(reading.read_generator, first=first, engine=Comprehending(first._engine))
+    found = _recipes_of(first._engine).find(taken, taken, read, first)
     made: Query[T] = _make_query(first._engine, found, QueryText(function, first))
     return made
+
+
+def _recipes_of(engine: Any) -> reading.FunctionRecipes:
+    """Return the recipes of the functions of a database, made at the first call."""
+    if engine.recipes is None:
+        engine.recipes = reading.FunctionRecipes(lambda value: _is_table_of(engine, value))
+    found: reading.FunctionRecipes = engine.recipes
+    return found
+
+
+def _is_table_of(engine: Any, value: Any) -> bool:
+    return isinstance(value, Table) and value._engine is engine
 
 
 def _make_query(engine: Any, found: reading.Query, text: QueryText) -> Any:

@@ -42,13 +42,13 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Apply, Constant, Expr, Function, Lifted, SlotValue, origins, walk
 from optimizer.expressions.simplification import fold_arithmetic
 from optimizer.kinds.fields import ClassCache
+from optimizer.plans import substitution
 from optimizer.plans.properties import nodes
 from optimizer.record import record
 from optimizer.rewriting.optimize import OptimizedPlan
 from optimizer.rewriting.phases import Phase
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
-from reactive.engine.compiler import substitution
 from reactive.engine.compiler.chooser import (
     Asked,
     Chooser,

@@ -297,7 +297,7 @@ def make_join_operator(
             return GroupLoopRunner(aggregate, loops, carefully, text, pairing)
         loops, text = recall("loop", lambda: join_loops(count, of, rest, chain, ListSink))
         plainly = lambda: operators.run(list(plain().contents()))  # noqa: E731
-        batch = lambda: batch_join_loops(count, of, rest, chain)  # noqa: E731
+        batch = partial(recall, "batch", lambda: batch_join_loops(count, of, rest, chain))
         return joined_groups.JoinLoops(pairing, loops, batch, carefully, plainly, text)
 
     return make

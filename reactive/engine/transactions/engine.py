@@ -114,6 +114,8 @@ class Engine:
         """Maps the keys of a relation to their rows."""
         self.catalog: Any = None
         """Resolves names in SQL; created on first use."""
+        self.recipes: Any = None
+        """Copies queries of functions that were read before; created on first use."""
         self.objects: Any = None
         """Tracks changed objects, if there are tables of tracked objects."""
         self.dialect = "duckdb"

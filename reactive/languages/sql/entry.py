@@ -19,6 +19,7 @@ from reactive.languages.sql.queries import query
 from reactive.languages.sql.queries.grouping import freed, misreadings_told
 from reactive.languages.sql.queries.kinds import read_query as read_query
 from reactive.languages.sql.queries.query import SelectQuery
+from reactive.languages.sql.queries.text_recipes import TextRecipes
 from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.statements.changes import run
 from reactive.languages.sql.statements.kept import KeptStatements
@@ -42,9 +43,22 @@ from reactive.languages.sql.text.read import depth_of, parse_statement
 
 def query_relation(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
     """Return the relation of a query; refuse statements and commands."""
-    dialect, catalog = dialect_of(engine), catalog_of(engine)
-    tree = parse_statement(text, dialect, parameters)
-    _refuse_unnamed(parameters, tree)
+    catalog = catalog_of(engine)
+    if catalog.queries is None:
+        catalog.queries = TextRecipes(catalog, partial(_translate_query, engine))
+    copied = catalog.queries.find(text, parameters)
+    if copied is not None:
+        node, schema = copied
+        return make_relation(engine, node, schema, ())
+    node, schema, environment = _translate_query(engine, text, parameters)
+    return make_relation(engine, node, schema, tuple(dict.fromkeys(environment.views)))
+
+
+def _translate_query(
+    engine: Any, text: str, parameters: Mapping[str, Any], open_values: OpenValues | None = None
+) -> tuple[plan.Node, BindingSchema, Environment]:
+    """Return the plan of a query, its columns, and the names that it has read."""
+    tree, around = _read_statement(engine, text, parameters, open_values)
     if not isinstance(tree, exp.Query | exp.Values):
         word = text.split()[0].upper()
         is_command = word in ("ANALYZE", "DESCRIBE", "EXPLAIN", "PRAGMA", "SET", "SHOW", "USE")
@@ -54,13 +68,11 @@ def query_relation(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any
             else f"a query cannot write: sql takes a query, not {word}\n"
             "  db.execute(...) changes tables"
         )
-    around = scope_of(tree, text, dialect, catalog, parameters)
     query = around.query(tree)
     with misreadings_told(tree, around):
         node, schema = _order_rows(query) if query.sort else query.rows()
     refuse_unread(tree, text)
-    views = tuple(dict.fromkeys(around.environment.views))
-    return make_relation(engine, node, schema, views)
+    return node, schema, around.environment
 
 
 def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from optimizer.plans.substitution import UnknownPlace, substitution
 from optimizer.rewriting.optimize import optimize
 from reactive import Count, Database, StaleCaptureError, Sum, live
 from reactive.engine.codegen import functions
 from reactive.engine.compiler import queries, templates
 from reactive.engine.compiler.chooser import parameterize_query
-from reactive.engine.compiler.substitution import UnknownPlace, substitution
 from tests.budget import TIMES
 from tests.counted_calls import calls_of
 

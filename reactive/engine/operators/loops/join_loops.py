@@ -296,7 +296,7 @@ class JoinLoops:
         self,
         pairing: JoinIndexes,
         loop: Callable[..., Any],
-        made: Callable[[], Callable[..., Any]],
+        made: Callable[[], tuple[Callable[..., Any], str]],
         carefully: Callable[..., Sequence[Pair]],
         plainly: Callable[[], Sequence[Pair]],
         source: str,
@@ -330,7 +330,7 @@ class JoinLoops:
     def _run_batch(self, sides: Sides) -> list[Row] | None:
         """Return the rows of a batch; None if they have several weights, or raise."""
         if self._batch is None:
-            self._batch = self._made()
+            self._batch, _ = self._made()
         try:
             found = self._batch(*sides)
         except Exception as error:  # as above

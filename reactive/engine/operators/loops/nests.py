@@ -139,15 +139,13 @@ def values_of_pairs(
     return [*(instruction.expr for instruction in pipeline.instructions), *values]
 
 
-def batch_join_loops(
-    bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain
-) -> Callable[..., Any]:
+def batch_join_loops(bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain) -> Made:
     """Build the loops of a join over keys and rows of one weight, into a batch.
 
     The function returns None if a partner has another weight.
     """
     nest = _nest_of_pairs(bindings, shapes, rest, chain, _batch, batch=True)
-    return nest.build(OF_SIDES)[0]
+    return nest.build(OF_SIDES)
 
 
 def outer_loops(

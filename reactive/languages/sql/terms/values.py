@@ -314,6 +314,8 @@ class Catalog:
         """The greatest lengths of texts of columns, by the numbers of tables."""
         self.statements: Any = None
         """Statements that were run, kept to be run again."""
+        self.queries: Any = None
+        """Recipes of the queries that were read."""
         self.known_keys: Any = None
         """The greatest keys of tables whose rows statements number."""
 
@@ -367,10 +369,15 @@ class Environment:
         self._given = {name.casefold(): source for name, source in given.items()}
         self.views: list[Any] = []
         """The views that were found, which the query holds."""
+        self.from_catalog: set[str] = set()
+        """The names that were looked for in the catalog."""
 
     def find(self, name: str) -> NamedPlan | None:
         """Return the plan of a name, and record the views that it reads; None if unknown."""
-        found = self._given.get(name.casefold()) or self.catalog.find(name)
+        found = self._given.get(name.casefold())
+        if found is None:
+            self.from_catalog.add(name)
+            found = self.catalog.find(name)
         if found is not None:
             self.views.extend(found.views)
         return found
@@ -378,7 +385,7 @@ class Environment:
     def with_names(self, given: Mapping[str, NamedPlan]) -> Environment:
         """Return an environment with further names, which hide others."""
         made = Environment(self.catalog, self._given | dict(given))
-        made.views = self.views
+        made.views, made.from_catalog = self.views, self.from_catalog
         return made
 
     @property
