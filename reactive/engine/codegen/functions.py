@@ -572,7 +572,7 @@ left left_extreme left_group left_sign left_sum log made Many Mark match_key mee
 NO_MATCH note NOTHING nothing old once other out pair pairs part plus plus_value REJECTED repeated
 reraise result right right_extreme right_group right_sign right_sum rounds Row row Rows rows
 rows_of scaled scaled_sum SEVERAL since size state sum sum_of sums times times_left times_right
-times_sum times_value total turn UNIT UP valued was weight Weighted without zero
+times_sum times_value total turn UNIT unordered UP valued was weight Weighted without zero
 """
 OWN = frozenset(_WORDS.split())
 

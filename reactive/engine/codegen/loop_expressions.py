@@ -33,12 +33,14 @@ value that equals nothing, such as NaN, is `NO_MATCH`.
 `column` writes an expression over columns as one list comprehension, the fastest loop in Python.
 
 found[pair] / kept       [found[pair] / kept for pair, kept in zip(rows_0, rows_1)]
+
+`best_column` writes the best value of each row, compared with a few other rows, in the same way.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -64,7 +66,13 @@ from optimizer.expressions.knowledge import Shapes, hashable
 from optimizer.plans.side_conditions import SideTerm
 from optimizer.rewriting.own_values import elements
 from reactive.engine.codegen.emitter import Emitter, RowPipeline
-from reactive.engine.codegen.functions import BoundValues, CodeWriter, build, callable_of
+from reactive.engine.codegen.functions import (
+    BoundValues,
+    CodeWriter,
+    build,
+    build_at_first_call,
+    callable_of,
+)
 from reactive.engine.collections import inner_changes
 from reactive.engine.collections.index import NO_MATCH, match_key
 
@@ -329,3 +337,59 @@ def column(expr: Expr, each: Sequence[str], given: Sequence[str] = ()) -> Callab
     over = lists[0] if len(lists) == 1 else f"zip({', '.join(lists)})"
     head = f"def column({', '.join((*lists, *given))}):\n"
     return build("column", f"{head}    return [{shown} for {', '.join(each)} in {over}]\n", values)
+
+
+def best_column(
+    items: Sequence[Expr],
+    odd: Set[int],
+    each: Sequence[str],
+    others: Sequence[str],
+    best: str,
+    *,
+    place: str = "",
+) -> Callable[..., Column]:
+    """Return a function of columns and tuples that computes the best value of each row.
+
+    The best value is the least, or the greatest, tuple of some expressions over a row of the
+    columns and each tuple.
+
+    Parameters
+    ----------
+    items: the expressions, over variables.
+    odd: the places of those that may be NaN, which has no order: `Unordered` is raised then.
+    each: variables that iterate over columns in parallel, the first arguments.
+    others: variables of the parts of a tuple; the last argument lists the tuples.
+    best: `min` or `max`.
+    place: one of `others`, if it is wanted beside the value.
+    """
+    values = BoundValues()
+    values.bind({"unordered": raise_unordered})
+    lists = [f"rows_{place}" for place in range(len(each))]
+    for name in (*each, *others, *lists, "found", "made"):
+        values.reserve(name)
+    writer = CodeWriter((), values, careful=False)
+    texts = [
+        _ordered_text(writer, item) if number in odd else writer.write(item)
+        for number, item in enumerate(items)
+    ]
+    shown = f"({', '.join(texts)},)"
+    shown = f"({shown}, {place})" if place else shown
+    over = lists[0] if len(lists) == 1 else f"zip({', '.join(lists)})"
+    inner = f"{best}([{shown} for {', '.join(others)}, in found])"
+    head = f"def column({', '.join((*lists, 'found'))}):\n"
+    text = f"{head}    return [{inner} for {', '.join(each)} in {over}]\n"
+    return build_at_first_call(lambda: build("column", text, values))
+
+
+def _ordered_text(writer: CodeWriter, expr: Expr) -> str:
+    """Return the text of an expression that raises `Unordered` for NaN."""
+    return f"(made if (made := {writer.write(expr)}) == made else unordered())"
+
+
+class Unordered(Exception):
+    """Raised for NaN among values that a loop compares."""
+
+
+def raise_unordered() -> None:
+    """Raise `Unordered`."""
+    raise Unordered

@@ -296,7 +296,7 @@ class ColumnSums:
 
     def sum_delta(self, delta: UniformDelta) -> Changed | None:
         """Return the sums of a delta by key; None if the loop must compute them."""
-        numpy = _numpy(len(delta))
+        numpy = find_numpy(len(delta))
         if numpy is None or delta.weight != 1:
             return None
         try:
@@ -381,7 +381,7 @@ def _inline_rows(expr: Expr, made: Mapping[str, Expr]) -> Expr:
     return transform(transform(expr, named), project_node)
 
 
-def _numpy(rows: int) -> Any:
+def find_numpy(rows: int) -> Any:
     """Return numpy, if it is imported, or installed and worth the import; else None."""
     found = sys.modules.get("numpy")
     if found is None and rows >= UNLOADED and find_spec("numpy") is not None:

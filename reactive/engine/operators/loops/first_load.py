@@ -51,9 +51,14 @@ from math import fsum, isnan, ldexp
 from operator import itemgetter
 from typing import Any
 
-from optimizer.expr import Display, Expr, Lifted, Local, reads, walk
+from optimizer.expr import Constant, Display, Expr, Lifted, Local, parts, reads, walk
 from reactive.engine.codegen.emitter import Emitter, RowPipeline
-from reactive.engine.codegen.loop_expressions import KEYS, key_or_no_match, matching_key
+from reactive.engine.codegen.loop_expressions import (
+    KEYS,
+    key_or_no_match,
+    matching_key,
+    raise_unordered,
+)
 from reactive.engine.codegen.nest import RUNNING_SUMS, text_plus, text_times, write_plus
 from reactive.engine.collections.exact import BITS, UNIT, RunningSum, scaled_sum
 from reactive.engine.collections.index import FewRows
@@ -458,7 +463,7 @@ class Gathering:
     """Loop sink that lists the values of an aggregate by group.
 
     `best` is `min` or `max` if only the least or the largest value of a group matters: then the
-    rows of an innermost loop that are all of one group leave one value.
+    rows of an innermost loop that are all of one group leave one value. NaN raises `Unordered`.
     """
 
     result = "groups"
@@ -494,6 +499,8 @@ class Gathering:
 
     def write(self, body: Emitter, weight: str) -> None:
         """Write the line that appends the values of a row to the list of its group."""
+        if self._append and self._best:
+            self._exclude_nan(body, self._values[0])
         values = [body.use(value) for value in self._values]
         value = values[0] if len(values) == 1 else f"({', '.join(values)})"
         if self._append:
@@ -501,6 +508,14 @@ class Gathering:
             return
         key = "()" if self._key is None else body.canonical(self._key)
         body.line(f"groups[{key}].append({value})")
+
+    def _exclude_nan(self, body: Emitter, value: Expr) -> None:
+        """Write the lines that raise if a part of a tuple is NaN."""
+        self.bound["unordered"] = raise_unordered
+        for part in parts(value):
+            if not isinstance(part, Constant):
+                name = body.variable_of(part)
+                body.line(f"if {name} != {name}: unordered()")
 
 
 def reads_local(expr: Expr) -> bool:

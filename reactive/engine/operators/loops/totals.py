@@ -29,8 +29,8 @@ from reactive.engine.operators.accumulators import (
 Values = list[Any]
 Show = Callable[[list[Values]], list[Any]]
 """Returns the result of each group."""
-PLAIN = frozenset({int, str, tuple})
-"""Classes whose values `min` and `max` compare correctly."""
+PLAIN = frozenset({int, bool, str})
+"""Classes whose values `min` and `max` compare correctly, as they compare tuples of them."""
 
 
 def totals_of(node: plan.Aggregate) -> Callable[[dict[Any, Values]], list[Any]]:
@@ -72,6 +72,8 @@ def totals(accumulator: Any, groups: list[Values], kinds: set[type] | None = Non
     if accumulator.skip_none and type(None) in kinds:
         groups = [[value for value in values if value is not None] for values in groups]
         kinds = kinds - {type(None)}
+    if tuple in kinds and _are_ordered(groups):
+        kinds = kinds - {tuple} | {int}
     quick, careful = _quick(accumulator, kinds), _careful(accumulator)
     if quick is None:
         return careful(groups)
@@ -98,6 +100,16 @@ def _quick(accumulator: Any, kinds: set[type]) -> Show | None:
             return lambda groups: [max(values, default=None) for values in groups]
         case _:
             return None
+
+
+def _are_ordered(groups: list[Values]) -> bool:
+    """Return True if all tuples among the values consist of plain values, none of which is NaN."""
+    tuples = [value for value in chain.from_iterable(groups) if value.__class__ is tuple]
+    kinds = set(map(type, chain.from_iterable(tuples)))
+    if float not in kinds:
+        return kinds <= PLAIN
+    flat = list(chain.from_iterable(tuples))
+    return kinds <= PLAIN | {float} and not any(map(ne, flat, flat))
 
 
 def _float_sums(groups: list[Values]) -> list[Any]:

@@ -25,24 +25,31 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Function, Lifted, reads
+from optimizer.expr import Function, Lifted
 from optimizer.plans.properties import bindings, nodes, row_shape, shapes
 from optimizer.plans.side_conditions import has_keys, residual
 from optimizer.traverse import read_functions
 from reactive.engine.codegen.emitter import RowPipeline
 from reactive.engine.codegen.nest import ListSink, LoopSink
-from reactive.engine.collections.index import NO_MATCH
 from reactive.engine.operators.accumulators import (
     CountAccumulator,
     MaxAccumulator,
     MinAccumulator,
 )
 from reactive.engine.operators.fuse import make_key_lister
+from reactive.engine.operators.loops.best_partners import (
+    BestPartners,
+    QuickPass,
+    decides_group,
+    find_best_partners,
+    find_partner_groups,
+    groups_pass,
+    rows_pass,
+)
 from reactive.engine.operators.loops.first_load import (
     Gathering,
     aggregate_value,
     index_rows,
-    reads_local,
 )
 from reactive.engine.operators.loops.kept_rounds import KeptRounds, arrange_rounds
 from reactive.engine.operators.loops.layout import AggregateLoop, Joined, Layout, NoLayout
@@ -53,6 +60,7 @@ from reactive.engine.operators.loops.nests import (
     delta_loop,
     entering_loop,
 )
+from reactive.engine.operators.loops.partnered_rows import Fits, alone_rows, matched_rows
 from reactive.engine.operators.loops.settled_rounds import SettlingRounds
 from reactive.engine.operators.loops.totals import totals_of
 from reactive.engine.operators.plain import (
@@ -71,7 +79,6 @@ Slots = list[Any]
 """The given relations, then the results of the passes."""
 Pass = Callable[[Slots], Any]
 Row = Any
-Fits = Callable[[Row, Row], object]
 Chained = tuple[tuple[plan.Node, ...], plan.Node, Joined | None, str]
 """A chain, its base, the base again if it is a join in the same loop, and the side of an outer join
 whose rows without a partner are the rows of the loop."""
@@ -111,6 +118,8 @@ class WholeRound:
             raise NoWholeRound
         self._passes: list[tuple[Pass, Sequence[int]]] = []
         self._grouped: list[tuple[plan.Aggregate, list[AggregateLoop]]] = []
+        self._best: dict[int, BestPartners] = {}
+        """By aggregate over a product."""
         self._made: dict[Any, int] = {}
         self._varies = {place: place < changing for place in range(given)}
         self._readers: Counter[int] = Counter()
@@ -401,7 +410,7 @@ class WholeRound:
         _check_read(join)
         is_left = self._varies[left] or not self._varies[right]
         if not has_keys(join):
-            is_left = _decides_group(join, chain, key, is_left)
+            is_left = decides_group(join, chain, key, is_left)
         outer, inner = (left, right) if is_left else (right, left)
         of = (*shapes(join.left), row_shape(join.right))
         width = bindings(join.left if is_left else join.right)
@@ -450,7 +459,7 @@ class WholeRound:
         if residual(join) is not None:
             both, _ = match_predicates(join)
             fits = both if is_left else lambda row, other: both(other, row)
-        select = _rows_matched if wanted else _rows_alone
+        select = matched_rows if wanted else alone_rows
         return (
             lambda slots: select(slots[rows], keyed(slots[rows]), slots[index], fits),
             [rows, index],
@@ -483,8 +492,12 @@ class WholeRound:
         self._grouped.append((node, streams))
         loops = [stream.loop for stream in streams]
         totals = totals_of(node)
+        quick, more = self._quick_pass(node, streams, best)
 
-        def make(slots: Slots) -> list[Row]:
+        def make(slots: Slots) -> Sequence[Row]:
+            if quick is not None and (found := quick(slots)) is not None:
+                self._looked += len(found)
+                return found
             groups: dict[Any, list[Any]] = defaultdict(list)
             if node.key is None:
                 groups[()] = []
@@ -493,7 +506,34 @@ class WholeRound:
             self._looked += sum(map(len, groups.values()))
             return totals(groups)
 
-        return make, _read_by(streams)
+        return make, [*_read_by(streams), *more]
+
+    def _quick_pass(
+        self, node: plan.Aggregate, streams: Sequence[AggregateLoop], best: str
+    ) -> tuple[QuickPass | None, list[int]]:
+        """Return a pass over best partners for an aggregate, if there is one, and the slots that it
+        reads."""
+        (stream, *others) = streams
+        below = stream.base
+        if not others and best and stream.join is not None:
+            partners = find_best_partners(node, stream.chain, stream.join, best)
+            if partners is not None:
+                self._best[id(node)] = partners
+                left, right = map(self._list, stream.inputs)
+                own, other = (left, right) if partners.is_left else (right, left)
+                columns = self._add(lambda slots: partners.read_rows(slots[own]), [own])
+                is_lazy = self._is_read_once(node)
+                return rows_pass(partners, columns, other, is_lazy=is_lazy), [columns, other]
+        if not others and isinstance(below, plan.Aggregate) and id(below) in self._best:
+            groups = find_partner_groups(self._best[id(below)], below, node, stream.chain)
+            if groups is not None and self._is_read_once(below):
+                (place,) = stream.reads
+                return groups_pass(groups, place), [place]
+        return None, []
+
+    def _is_read_once(self, node: plan.Node) -> bool:
+        """Return True if one node reads the rows of `node`, and it is no relation of the loop."""
+        return self._readers[id(node)] == 1 and all(node is not body for body in self._keep)
 
 
 def compile_whole_round(
@@ -512,33 +552,6 @@ def compile_whole_round(
         return None
 
 
-Keyed = tuple[list[Any], list[Row]]
-"""The keys of rows, and the rows; rows that some test of their side leaves out are missing."""
-
-
-def _rows_matched(
-    rows: list[Row], keyed: Keyed, others: dict[Any, Any], fits: Fits | None
-) -> list[Row]:
-    """Return the rows with a partner of the same key; the pair passes `fits`, if it is given."""
-    matching = {key: others[key] for key in set(keyed[0]) if key in others and key is not NO_MATCH}
-    return [
-        row
-        for key, row in zip(*keyed, strict=True)
-        if key in matching and (fits is None or any(fits(row, other) for other in matching[key]))
-    ]
-
-
-def _rows_alone(
-    rows: list[Row], keyed: Keyed, others: dict[Any, Any], fits: Fits | None
-) -> list[Row]:
-    """Return the rows without such a partner."""
-    matched = _rows_matched(rows, keyed, others, fits)
-    if len(matched) == len(rows):
-        return []
-    some = set(matched)
-    return [row for row in rows if row not in some]
-
-
 def _best_of(accumulator: Any) -> str:
     """Return the function that finds the only value that matters of a group; "" if all do."""
     match accumulator:
@@ -547,24 +560,6 @@ def _best_of(accumulator: Any) -> str:
         case MaxAccumulator():
             return "max"
     return ""
-
-
-def _decides_group(
-    join: Joined, chain: Sequence[plan.Node], key: Function | None, is_left: bool
-) -> bool:
-    """Return True if the left side of a product decides the group, False if the right side does.
-
-    Return `is_left` if neither does.
-    """
-    if not isinstance(key, Lifted):
-        return is_left
-    count = bindings(join.left)
-    pipeline = RowPipeline(chain, count + 1, (*shapes(join.left), row_shape(join.right)))
-    expr = pipeline.rewrite(key.body)
-    places = reads(expr)
-    if not places or reads_local(expr) or (count in places and len(places) > 1):
-        return is_left
-    return count not in places
 
 
 def _check_read(join: Joined | plan.SemiJoin | plan.AntiJoin) -> None:

@@ -154,7 +154,7 @@ def test_first_loads_are_taken_and_later_ones_are_not(
         return found
 
     monkeypatch.setattr(FirstLoad, "step", noted)
-    monkeypatch.setattr("reactive.engine.operators.loops.columns._numpy", lambda rows: None)
+    monkeypatch.setattr("reactive.engine.operators.loops.columns.find_numpy", lambda rows: None)
     rows = [Row(n, n % 7, n / 3, n) for n in range(400)]
     with thresholds(
         {f"{LARGE}.MANY": 100, "reactive.engine.transactions.row_gate.BATCHED_FROM": 100}
