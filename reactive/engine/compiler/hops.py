@@ -36,7 +36,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted
+from optimizer.expr import Expr, Lifted, one_value
 from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.properties import bindings, free, may_be_negative, nodes
 from optimizer.plans.side_conditions import SideTerm, join_match
@@ -198,14 +198,14 @@ class MultiwayInput(Looking):
     ) -> None:
         self._place = place
         self._size = len(of.tests)
-        tests, row = ([self._of_all(expr) for expr in exprs] for exprs in (of.residual, of.row))
-        found = partial(_found_multiway, place, tests, row)
+        tests = [self._of_all(test) for test in of.residual]
+        found = partial(_found_multiway, place, tests, self._of_all(one_value(of.row)))
         super().__init__(list(dict.fromkeys(indexes.values())), found)
         self._key = _make_side_key(side, 1)
         self._moves = probe_order(place, of)[0]
         self._indexes = indexes
         steps = list(probes_of(self._moves))
-        self._values = {step.key: [self._of_all(expr) for expr in step.exprs] for step in steps}
+        self._values = {step.key: self._of_all(one_value(step.exprs)) for step in steps}
         self._tests = {step.key: [self._of_all(test) for test in step.tests] for step in steps}
 
     def _of_all(self, expr: Expr) -> Callable[..., Any]:
@@ -241,22 +241,23 @@ class MultiwayInput(Looking):
         """Extend rows by rows of one or two more inputs."""
         if isinstance(move, InputProbe):
             found = _find_pairs(finds[move.key], self._probe(move, rows))
-            more = [(_with(rows, {move.place: row}), n) for row, n in found]
-            tests = self._tests[move.key]
-            return [(all_, n) for all_, n in more if all(test(*all_) for test in tests)]
+            more = [(_with(rows, move.place, row), n) for row, n in found]
+            for test in self._tests[move.key]:
+                more = [(all_, n) for all_, n in more if test(*all_)]
+            return more
         left, right = move.left, move.right
         keys = [self._probe(step, rows) for step in (left, right)]
         if any(key.__class__ is Mark for key in keys):
             return []
         below = [finds[step.key](key, {}) for step, key in zip((left, right), keys, strict=True)]
         return [
-            (_with(rows, {left.place: a, right.place: b}), n) for a, b, n in joined_pairs(*below)
+            (_with(_with(rows, left.place, a), right.place, b), n)
+            for a, b, n in joined_pairs(*below)
         ]
 
     def _probe(self, step: InputProbe, rows: list[Any]) -> Any:
         """Return the value to look up for `rows`, as a matching key."""
-        values = [value(*rows) for value in self._values[step.key]]
-        return match_key(values[0] if len(values) == 1 else tuple(values))
+        return match_key(self._values[step.key](*rows))
 
 
 class CyclicInput(MultiwayInput):
@@ -330,7 +331,7 @@ def _join_with_partners(
 def _found_multiway(
     place: int,
     tests: Sequence[Callable[..., Any]],
-    row: Sequence[Callable[..., Any]],
+    row: Callable[..., Any],
     _: Row,
     looked: Known,
 ) -> list[Found]:
@@ -338,17 +339,21 @@ def _found_multiway(
 
     `place` is the position of the input whose row has partners.
     """
+    for test in tests:
+        looked = [each for each in looked if test(*each[0])]
     out: list[Found] = []
     for rows, times in looked:
-        if all(test(*rows) for test in tests):
-            partners = tuple([id(other) for other in (*rows[:place], *rows[place + 1 :])])
-            values = [value(*rows) for value in row]
-            out += [(partners, values[0] if len(values) == 1 else tuple(values))] * times
+        partners = [*map(id, rows)]
+        partners[place] = 0
+        out += [(tuple(partners), row(*rows))] * times
     return out
 
 
-def _with(rows: list[Any], more: dict[int, Row]) -> list[Any]:
-    return [more.get(place, row) for place, row in enumerate(rows)]
+def _with(rows: list[Any], place: int, row: Row) -> list[Any]:
+    """Return a copy with another row at a place."""
+    made = rows.copy()
+    made[place] = row
+    return made
 
 
 def _make_side_key(side: Side, count: int) -> Callable[[Row], Any]:
@@ -356,11 +361,7 @@ def _make_side_key(side: Side, count: int) -> Callable[[Row], Any]:
 
     Without a key, it returns () for each row.
     """
-    return side_key(side, count) or _no_key
-
-
-def _no_key(row: Row) -> Any:
-    return ()
+    return side_key(side, count) or (lambda row: ())
 
 
 def _find_pairs(find: Find, key: Any) -> Sequence[Pair]:
