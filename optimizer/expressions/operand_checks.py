@@ -45,6 +45,7 @@ from optimizer.expr import (
     constant,
     parts,
     transform,
+    walk,
 )
 from optimizer.expressions.knowledge import Bounded, Pure, Shapes, shape_of, total
 from optimizer.expressions.text import first
@@ -157,6 +158,11 @@ def without_attempts(test: Expr) -> Expr:
             return Operation(operator, tuple(transform(side, _unbounded) for side in bare))
         case _:
             return test
+
+
+def has_bounds(test: Expr) -> bool:
+    """Return True if a test bounds integers."""
+    return any(_unbounded(part) is not part for part in walk(test))
 
 
 def _unbounded(expr: Expr) -> Expr:

@@ -34,7 +34,7 @@ raises, and such a row is paired with all rows anyway. If its needs read both si
 are checked. So are those of an equation in other words that is attempted, or in a guard.
 
 A test that something raises, `not succeeds(o.qty < c.tier)`, is true only for rows of other
-operands: it gets a key that matches nothing, `nan == nan`.
+operands: it gets a key that matches nothing, `nan == nan`. So does a constant that is false.
 
 For a join with written keys, and for nodes that count matches instead of making pairs, only tests
 that cannot raise are taken.
@@ -48,7 +48,9 @@ that cannot raise are taken.
     what matches:   left low <= right high,  right low < left high
 
 Two intervals match if they overlap; one comparison alone is a range without an end. The comparisons
-stay part of the residual predicate, which tests the pairs again: they only exclude pairs.
+stay part of the residual predicate, which tests the pairs again: they only exclude pairs. So a
+comparison of SQL integers is one of plain ints: `attempt(INTEGER(a.x - b.x) < 5)` is false where
+`a.x - b.x < 5` is, and where the difference is out of bounds.
 
 Sound:  the parts before the comparisons cannot raise, or one side decides them. The engine looks up
         only values that are known to compare without raising (`reactive.engine.collections.zset`).
@@ -73,6 +75,7 @@ from optimizer.expr import (
     Guard,
     Lifted,
     Operation,
+    Slot,
     conjunction,
     conjuncts,
     reads,
@@ -84,6 +87,7 @@ from optimizer.expressions.operand_checks import (
     checks_of_failure,
     comparisons_with_checks,
     equation_with_checks,
+    has_bounds,
     operand_checks,
     without_attempts,
 )
@@ -255,14 +259,14 @@ class _Finder:
             )
 
     def _take_failure(self, test: Expr) -> None:
-        """Add a key that matches nothing for a test that something raises.
+        """Add a key that matches nothing for a test that something raises, or that is false.
 
         Rows that pass the checks of its operands raise nothing; other rows meet all rows.
         """
         is_join = isinstance(self._node, plan.Join) and not self._is_strict
         if not is_join or self._blocked or side_of(test, self._count) is not None:
             return
-        checks = checks_of_failure(test, self._shapes)
+        checks = {} if _is_false(test) else checks_of_failure(test, self._shapes)
         if checks is not None:
             self._add_checks(checks)
             self.left.append(SideTerm(self._left(NAN), is_key=True))
@@ -389,6 +393,11 @@ class _Finder:
         return of_right(self._on, expr, self._count)
 
 
+def _is_false(test: Expr) -> bool:
+    """Return True for a constant that is false in all queries of one text."""
+    return isinstance(test, Constant) and not isinstance(test, Slot) and test == FALSE
+
+
 def strict(function: Function | None, of: Shapes) -> bool:
     """Return True if a callable, which may be None, may raise."""
     return function is not None and not (isinstance(function, Lifted) and total(function.body, of))
@@ -464,7 +473,7 @@ def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], t
         plain, needs = (test.test, test.needs) if isinstance(test, Guard) else (test, ())
         is_free = all(_original(need) in used or total(need, of) for need in needs)
         comparisons = comparisons_of(plain, count, of) if is_free else ()
-        is_used = bool(comparisons)
+        is_used = bool(comparisons) and not has_bounds(plain)
         for comparison in comparisons:
             if not found or (len(found) == 1 and _is_other_end(found[0], comparison)):
                 found.append(comparison)
@@ -499,10 +508,7 @@ def comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...]
     plain = comparison_of(test, count)
     if plain is not None:
         return (plain,)
-    if isinstance(test, Attempt) and test.otherwise == FALSE:
-        test = test.of
-    bare = without_attempts(test)
-    return comparisons_with_checks(bare, of, lambda expr: side_of(expr, count))
+    return comparisons_with_checks(without_attempts(test), of, lambda expr: side_of(expr, count))
 
 
 def compares_rows(expr: Expr) -> bool:

@@ -37,7 +37,7 @@ from optimizer.plans.explain import Drawing, Explanation, explain, headline, sou
 from optimizer.plans.join_lists import forwards, ways_of
 from optimizer.plans.multiway import bound_of
 from optimizer.plans.properties import free, nodes
-from optimizer.plans.side_conditions import calls_may_raise, has_keys, ranges_of
+from optimizer.plans.side_conditions import calls_may_raise, has_keys, ranges_of, residual
 from optimizer.plans.strata import FORMS, substituted_with_forms
 from optimizer.rewriting.optimize import OptimizedPlan
 from optimizer.rules.read_bitwise_tests import condition_of
@@ -133,7 +133,7 @@ def _explain_unkeyed(node: plan.Node, *, has_bitwise: bool) -> list[str]:
     if not isinstance(node, plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
         return []
     on = node.match.on
-    if on is None or has_keys(node):
+    if on is None or has_keys(node) or residual(node) is None:
         return []
     if isinstance(node, plan.SemiJoin | plan.AntiJoin) and bound_of(node) is not None:
         return []

@@ -20,14 +20,16 @@ join, which raises what all pairs raise:
     anti_join: difference_all of A and the left rows of the pairs
 
 A test `x in (a, b)` has the alternatives `x == a` and `x == b`, in tuples if they may be NaN, which
-is in a list that has it; `any([k1, k2])` has k1 and k2 if neither can raise.
+is in a list that has it; `any([k1, k2])` has k1 and k2 if neither can raise. Alternatives in a
+guard are in guards each, and false only if they raise nothing.
 
 Sound:  a pair is made by the first alternative that is true for it, and by no other, so that
         weights stay. Each join evaluates the alternatives before its own, in their order, so it
         raises what they raise; a row whose operands make one raise meets all partners
         (`optimizer.plans.side_conditions`). A row of weight n is in at least n pairs if it has a
         partner, and in none if not. Split semi_joins and anti_joins raise nothing at all.
-Needs:  in each alternative an equation of both sides, to be found as a key, and none beside the
+Needs:  in each alternative an equation of both sides, to be found as a key, or only conditions of
+        one side, which all pairs of the rows pass; an equation in one, and none beside the
         disjunction; alternatives without effects. Except for joins both sides read stored tables,
         as weights of partners are added; and no recursive relation, which an anti_join would
         negate.
@@ -42,11 +44,14 @@ from collections.abc import Iterator, Sequence
 
 from optimizer import plan
 from optimizer.expr import (
+    FALSE,
     NONE,
+    Attempt,
     Call,
     Constant,
     Display,
     Expr,
+    Guard,
     Lifted,
     Operation,
     Or,
@@ -59,22 +64,34 @@ from optimizer.expressions.knowledge import Shapes, hashable, is_value, total
 from optimizer.expressions.simplification import holds_no_nan
 from optimizer.expressions.text import first, needs
 from optimizer.plans.properties import bindings, free, may_be_negative
-from optimizer.plans.side_conditions import has_keys, of_left, of_right, pair_shapes
+from optimizer.plans.side_conditions import has_keys, of_left, of_right, pair_shapes, residual
+from optimizer.record import record
 from optimizer.traverse import share_input
 
 MOST = 16
 """Most alternatives: each has an index of each side, and asks the ones before it."""
 
 Existential = plan.SemiJoin | plan.AntiJoin
-Parts = tuple[Sequence[Expr], Sequence[Expr], Sequence[Expr]]
-"""The conditions before a disjunction, its alternatives, and the conditions after it."""
+
+
+@record
+class Disjunction:
+    """A disjunction among the conditions of a join, with the conditions before and after it.
+
+    `failed` tests for each alternative but the last that it is false, and raises nothing.
+    """
+
+    before: tuple[Expr, ...]
+    alternatives: tuple[Expr, ...]
+    failed: tuple[Expr, ...]
+    after: tuple[Expr, ...]
 
 
 def split_disjunction(node: plan.Node) -> plan.Node:
     """Split a join without keys by its first usable `or`; other nodes unchanged."""
     match node:
         case plan.Join(match=plan.Match(None, None, Lifted() as on)) if not has_keys(node):
-            return _pairs(node, on) or node
+            return _pairs(node, on, is_result=True) or node
         case (
             plan.SemiJoin(match=plan.Match(None, None, Lifted() as on))
             | plan.AntiJoin(match=plan.Match(None, None, Lifted() as on))
@@ -94,19 +111,42 @@ def _counts_partners(node: plan.Node) -> bool:
     return not free(node) and not any(map(may_be_negative, node.inputs()))
 
 
-def _disjunctions(on: Lifted, of: Shapes) -> Iterator[Parts]:
-    """Iterate over the disjunctions among the conditions of a join, with what is beside each."""
+def _disjunctions(on: Lifted, of: Shapes) -> Iterator[Disjunction]:
+    """Iterate over the disjunctions among the conditions of a join, also those in guards."""
     tests = conjuncts(on.body)
     for place, test in enumerate(tests):
-        alternatives = alternatives_of(test, of)
+        guard = test if isinstance(test, Guard) else None
+        alternatives = alternatives_of(test if guard is None else guard.test, of)
         *others, _ = alternatives
-        if 1 < len(alternatives) <= MOST and all(is_value(other, of) for other in others):
-            yield tests[:place], alternatives, tests[place + 1 :]
+        if not 1 < len(alternatives) <= MOST or not all(is_value(other, of) for other in others):
+            continue
+        failed: tuple[Expr, ...] = tuple(Operation("not", (other,)) for other in others)
+        if guard is not None:
+            alternatives = tuple(_guarded(each, guard.needs, of) for each in alternatives)
+            failed = tuple(Attempt(first(guard.needs, each), FALSE) for each in failed)
+        yield Disjunction(tests[:place], alternatives, failed, tests[place + 1 :])
 
 
-def _pairs(node: plan.Join, on: Lifted) -> plan.Node | None:
-    """Return the pairs of a join, by its first disjunction with keys; None without one."""
-    found = (_joins(node, on, *parts) for parts in _disjunctions(on, pair_shapes(node)))
+def _guarded(alternative: Expr, needs: tuple[Expr, ...], of: Shapes) -> Expr:
+    """Return guards of the conditions of an alternative; each needs that those before it do not
+    raise."""
+    made: list[Expr] = []
+    for test in conjuncts(alternative):
+        made.append(Guard(test, needs))
+        if not total(test, of):
+            needs = (*needs, test)
+    return conjunction(tuple(made))
+
+
+def _pairs(node: plan.Join, on: Lifted, *, is_result: bool) -> plan.Node | None:
+    """Return the pairs of a join, by its first disjunction with keys; None without one.
+
+    If the pairs are the result, an alternative that the sides decide needs no key.
+    """
+    found = (
+        _joins(node, on, parts, is_result=is_result)
+        for parts in _disjunctions(on, pair_shapes(node))
+    )
     return next((each for each in found if each is not None), None)
 
 
@@ -117,9 +157,9 @@ def _counted(node: Existential, on: Lifted) -> plan.Node | None:
     """
     of = pair_shapes(node)
     found = (
-        _halves(node, on, *parts)
+        _halves(node, on, parts)
         for parts in _disjunctions(on, of)
-        if all(total(test, of) for tests in parts for test in tests)
+        if all(total(test, of) for test in (*parts.before, *parts.alternatives, *parts.after))
     )
     return next((each for each in found if each is not None), None)
 
@@ -127,7 +167,7 @@ def _counted(node: Existential, on: Lifted) -> plan.Node | None:
 def _compared(node: Existential, on: Lifted) -> plan.Node | None:
     """Return the rows of a semi-join or anti-join by comparison with the pairs of a join."""
     left, right = map(share_input, node.inputs())
-    pairs = _pairs(plan.Join(left, right, node.match), on)
+    pairs = _pairs(plan.Join(left, right, node.match), on, is_result=False)
     if pairs is None:
         return None
     kind = plan.IntersectionAll if isinstance(node, plan.SemiJoin) else plan.DifferenceAll
@@ -141,7 +181,7 @@ def _padded(node: plan.OuterJoin, on: Lifted) -> plan.Node | None:
     """
     left, right = map(share_input, node.inputs())
     count = bindings(left)
-    pairs = _pairs(plan.Join(left, right, node.match), on)
+    pairs = _pairs(plan.Join(left, right, node.match), on, is_result=True)
     if pairs is None or (node.kind != "left" and bindings(right) > 1):
         return None
     alone = _counted(plan.AntiJoin(left, right, node.match), on) if node.kind == "left" else None
@@ -193,51 +233,48 @@ def _equation(value: Expr, item: Expr, of: Shapes) -> Expr:
     return Operation("==", (tuple_of(value), tuple_of(item)))
 
 
-def _joins(
-    node: plan.Join,
-    on: Lifted,
-    before: Sequence[Expr],
-    alternatives: Sequence[Expr],
-    after: Sequence[Expr],
-) -> plan.Node | None:
+def _joins(node: plan.Join, on: Lifted, parts: Disjunction, *, is_result: bool) -> plan.Node | None:
     """Return a join per alternative, without pairs of earlier alternatives; None if one has no
     keys."""
     left, right = map(share_input, node.inputs())
     made: plan.Node | None = None
-    failed: list[Expr] = []
-    for alternative in alternatives:
-        join = plan.Join(
-            left, right, _match_of_alternative(on, (*before, *failed), alternative, after)
+    keys = 0
+    for place, alternative in enumerate(parts.alternatives):
+        own = plan.Join(
+            left, right, _match_of_alternative(on, parts.before, alternative, parts.after)
         )
-        if not has_keys(join):
+        keys += has_keys(own)
+        if not has_keys(own) and not (is_result and residual(own) is None):
+            return None
+        before = (*parts.before, *parts.failed[:place])
+        match = _match_of_alternative(on, before, alternative, parts.after)
+        join = plan.Join(left, right, match)
+        if has_keys(own) and not has_keys(join):
             return None
         made = join if made is None else plan.UnionAll(made, join)
-        failed.append(Operation("not", (alternative,)))
-    return made
+    return made if keys else None
 
 
-def _halves(
-    node: Existential,
-    on: Lifted,
-    before: Sequence[Expr],
-    alternatives: Sequence[Expr],
-    after: Sequence[Expr],
-) -> plan.Node | None:
+def _halves(node: Existential, on: Lifted, parts: Disjunction) -> plan.Node | None:
     """Return semi- or anti-joins, each of the rows without partner by the earlier alternatives.
 
     Return None if an alternative has no keys.
     """
     alone, right = map(share_input, node.inputs())
     made: plan.Node | None = None
-    for alternative in alternatives:
-        match = _match_of_alternative(on, before, alternative, after)
+    keys = 0
+    for alternative in parts.alternatives:
+        match = _match_of_alternative(on, parts.before, alternative, parts.after)
         partnered = plan.SemiJoin(alone, right, match)
-        if not has_keys(partnered):
+        keys += has_keys(partnered)
+        if not has_keys(partnered) and residual(partnered) is not None:
             return None
         made = partnered if made is None else plan.UnionAll(made, partnered)
         alone = plan.AntiJoin(alone, right, match)
         if isinstance(node, plan.SemiJoin):
             alone = plan.Shared(alone)
+    if not keys:
+        return None
     return made if isinstance(node, plan.SemiJoin) else alone
 
 

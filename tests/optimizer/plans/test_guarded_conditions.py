@@ -48,6 +48,14 @@ CONDITIONS = (
     "o.qty in range(c.key, c.last)",
     "not o.qty < c.tier",
     "o.qty != 0 and 4 // o.qty == c.tier and o.key == c.key",
+    "c.key in (o.key, o.qty)",
+    "c.key in (o.key, o.qty + 1)",
+    "o.key == c.key or o.qty + 1 == c.tier",
+    "(o.key == c.key and o.qty > 1) or (o.qty == c.key and c.tier > 2)",
+    "(o.qty < c.tier and o.key == c.key) or o.name == c.name",
+    "o.qty < c.tier and (o.key == c.key or o.name == c.name)",
+    "o.key == c.key or c.tier > 2",
+    "o.qty > 1 and 1 == 2",
 )
 ROWS = """\
 def found():
@@ -157,6 +165,9 @@ def test_views_and_exceptions_are_those_of_the_loops(condition: str, text: str) 
         ("o.qty < c.tier and not o.key != c.key", "index by o.key"),
         ("c.key <= o.qty and o.qty < c.last", "interval index by c.key, c.last"),
         ("abs(o.qty - c.tier) < 2", "interval index by c.tier - 2, c.tier + 2"),
+        ("c.key in (o.key, o.qty)", "index by o.qty"),
+        ("(o.key == c.key and o.qty > 1) or (o.qty == c.key and c.tier > 2)", "index by o.qty"),
+        ("(o.qty < c.tier and o.key == c.key) or o.name == c.name", "index by o.key"),
     ],
 )
 @pytest.mark.parametrize("text", [ROWS, GROUPS], ids=["rows", "groups"])

@@ -208,3 +208,63 @@ def test_integers_out_of_bounds_are_errors_and_no_partners() -> None:
     assert {(e.row[0].k, e.row[1].k) for e in near.errors} == {(30000, -10000)}
     view.verify()
     near.verify()
+
+
+NEAR: dict[str, Callable[[int, int], bool]] = {
+    "abs(a.k - b.k) < 3": lambda k, n: abs(_small(abs(_small(k - n)))) < 3,
+    "a.k - b.k > -2 and a.k - b.k < 2": lambda k, n: -2 < _small(k - n) < 2,
+    "a.k + b.k < 10": lambda k, n: _small(k + n) < 10,
+    "b.k - a.k >= 2": lambda k, n: _small(n - k) >= 2,
+}
+FROM = {
+    "join": "select a.k as k, b.k as n from a join b on {}",
+    "left_join": "select a.k as k, b.k as n from a left join b on {}",
+    "semi_join": "select a.k as k, 0 as n from a where exists (select 1 from b where {})",
+    "anti_join": "select a.k as k, 0 as n from a where not exists (select 1 from b where {})",
+}
+
+
+def _small(value: int) -> int:
+    """Return a value that is a small integer of SQL; raise for others."""
+    if not -32768 <= value <= 32767:
+        raise OverflowError
+    return value
+
+
+def _passes(on: Callable[[int, int], bool], k: int | None, n: int | None) -> bool:
+    try:
+        return k is not None and n is not None and on(k, n)
+    except OverflowError:
+        return False
+
+
+@pytest.mark.parametrize("kind", FROM)
+@pytest.mark.parametrize("text", NEAR)
+def test_integers_that_are_near_are_found_by_ranges(text: str, kind: str) -> None:
+    random, on = drawing(), NEAR[text]
+    usual = (None, 0, 1, 2, 3, 7, 32767, 32766, -32768, -32767, 30000, -20000)
+    for _ in range(20 if TIMES else 3):
+        db = Database()
+        db.execute("create table a (k smallint)")
+        db.execute("create table b (k smallint)")
+        tables: dict[str, Any] = {table.name: table for table in db.tables()}
+        rows: dict[str, list[int | None]] = {"a": [], "b": []}
+        view = db.sql(FROM[kind].format(text)).materialize()
+        assert "every pair" not in view.explain()
+        for _ in range(25):
+            name = random.choice("ab")
+            table, present = tables[name], rows[name]
+            if present and random.random() < 0.4:
+                table.remove(table.row_type(present.pop(random.randrange(len(present)))))
+            else:
+                present.append(random.choice(usual))
+                table.add(table.row_type(present[-1]))
+            pairs = [(k, [n for n in rows["b"] if _passes(on, k, n)]) for k in rows["a"]]
+            if kind in ("join", "left_join"):
+                alone: list[Any] = [None] if kind == "left_join" else []
+                expected = Counter((k, n) for k, found in pairs for n in found or alone)
+            else:
+                is_semi = kind == "semi_join"
+                expected = Counter((k, 0) for k, found in pairs if bool(found) is is_semi)
+            assert Counter(map(tuple, view)) == expected
+            view.verify()
