@@ -30,6 +30,7 @@ from optimizer.expr import (
     constant,
     tuple_of,
 )
+from reactive.engine.collections.value_order import rank
 from reactive.languages.sql.expressions.casts import align
 from reactive.languages.sql.runtime import rows
 from reactive.languages.sql.terms.common_types import Place
@@ -86,7 +87,7 @@ def by_parts(value: TypedValue) -> TypedValue:
     """
     if value.type.kind not in ("struct", "array"):
         return value
-    made = Call(constant(rows.rank), (as_optional(value),))
+    made = Call(constant(rank), (as_optional(value),))
     return nullable_value(made, ANY) if value.nullable else TypedValue(made, ANY)
 
 

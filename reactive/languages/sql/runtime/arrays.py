@@ -281,6 +281,20 @@ def earlier(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
     return later(value, intervals.negative(by), zone)
 
 
+@record
+class CalendarShift:
+    """The edge of a frame an interval away from a key, whose days follow the calendar of a zone."""
+
+    zone: str
+
+    def __call__(self, key: Any, offset: Any, up: bool) -> Any:
+        """Return a moment plus an interval if `up`, else minus it."""
+        if isinstance(key, dt.datetime) and key.tzinfo is not None:
+            return (later if up else earlier)(key, offset, self.zone)
+        made = times.later(key, offset) if up else times.earlier(key, offset)
+        return made if hasattr(key, "hour") else made.date()
+
+
 def between(value: dt.datetime, other: dt.datetime) -> dt.timedelta:
     """Return how much later an instant is than another instant."""
     if value.tzinfo is None or other.tzinfo is None:

@@ -17,8 +17,9 @@ from operator import itemgetter, xor
 from typing import Any
 
 from optimizer.record import record
+from reactive.engine.collections.value_order import item_key, rank_of
 from reactive.languages.sql.runtime.intervals import part_of_interval, sum_of_intervals
-from reactive.languages.sql.runtime.rows import item_key, rank_of, sort_key_function
+from reactive.languages.sql.runtime.rows import sort_key_function
 
 
 def exact(value: Any) -> Any:

@@ -14,40 +14,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
 from optimizer.record import record
-from reactive.engine.collections.order import LAST, sort_key
+from reactive.engine.collections.order import sort_key
 from reactive.engine.collections.sorting import reversed_key
-from reactive.engine.collections.zset import canonical, is_nan
+from reactive.engine.collections.value_order import Directions, Ranked, rank, rank_of
 from reactive.languages.sql.postgres import patterns
 from reactive.languages.sql.runtime import texts
-
-
-class Ranked(tuple[Any, ...]):
-    """The sort key of a row or an array, beside the value itself."""
-
-    value: Any
-
-
-def rank(value: Any) -> Any:
-    """Return what a row, or an array, is compared by; another value is compared by itself.
-
-    >>> rank((1, 2)) < rank((1, None)), rank((1, None)) == rank((1, None))
-    (True, True)
-    >>> rank(((2, 3), "a")) < rank(((2, None), "a")), rank(None)
-    (True, None)
-    """
-    if not isinstance(value, tuple):
-        return value
-    made = Ranked([_LAST if item is None else (0, rank(item)) for item in value])
-    made.value = value
-    return made
-
-
-_LAST = (1,)
 
 
 def value_of_rank(place: Any) -> Any:
@@ -157,8 +132,6 @@ class OfElements:
         return self.function(value, array)
 
 
-Directions = tuple[tuple[bool, bool], ...]
-"""For each key whether it is descending, and whether NULL is first."""
 SortKey = tuple[Any, ...]
 
 
@@ -194,22 +167,11 @@ class Tied:
         return self._rank
 
 
-def rank_of(value: Any) -> Any:
-    """Return a comparable value of any value, also across types."""
-    if isinstance(value, tuple):
-        return ("tuple", tuple(map(rank_of, value)))
-    if isinstance(value, int | float | Decimal):
-        return ("no number",) if is_nan(canonical(value)) else ("a number", value)
-    return (type(value).__name__, str(value))
-
-
-def sort_key_function(
-    directions: Directions, tie: Callable[[Any], Any] = Tied
-) -> Callable[[Sequence[Any], Any], SortKey]:
+def sort_key_function(directions: Directions) -> Callable[[Sequence[Any], Any], SortKey]:
     """Return the function from the keys of a row, and the row, to its sort key.
 
-    `tie` returns the last part of it, which orders rows with equal keys: by `Tied` the order
-    depends on the rows only; by `hash` equal rows are neighbours, which is less work.
+    Its last part orders rows with equal keys by themselves, so that the order depends on the rows
+    only.
 
     >>> key = sort_key_function(((True, False),))
     >>> sorted([2, None, 3], key=lambda n: key((n,), n))
@@ -229,28 +191,7 @@ def sort_key_function(
                 parts += (0, reversed_key(rank(value)))
             else:
                 parts += (0, value if kind is str else sort_key(rank(value)))
-        parts.append(tie(row))
+        parts.append(Tied(row))
         return tuple(parts)
 
     return made
-
-
-def prefix(value: Any, *, descending: bool) -> SortKey:
-    """Return a sort key before all rows whose first key is a value that is not NULL."""
-    return (0, reversed_key(rank(value)) if descending else item_key(value))
-
-
-def item_key(value: Any) -> Any:
-    """Return a comparable value of a value that is not NULL.
-
-    NaN is the greatest, and so is NULL inside rows and arrays.
-
-    >>> sorted([(1, None), (1, 2), (0,)], key=item_key)
-    [(0,), (1, 2), (1, None)]
-    """
-    return sort_key(rank(value))
-
-
-def behind(key: SortKey) -> SortKey:
-    """Return a sort key behind all rows that begin with `key`."""
-    return (*key, LAST)

@@ -41,21 +41,23 @@ from optimizer.expressions.knowledge import Shape, total
 from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import bindings, shapes
 from reactive.engine.codegen.functions import callable_of
-from reactive.languages.sql.aggregates.calls import AggregateCall as AggregateCall
-from reactive.languages.sql.aggregates.calls import directions_of, numeric_argument, parse_aggregate
-from reactive.languages.sql.aggregates.kinds import folds_of_call, is_aggregate, type_of_sum
-from reactive.languages.sql.expressions.casts import cast
-from reactive.languages.sql.partitions.frames import (
+from reactive.engine.operators.windows.frames import (
     CURRENT,
     TO_PEERS,
     UNBOUNDED,
     WHOLE,
     Edge,
     Frame,
+    shift_number,
 )
-from reactive.languages.sql.partitions.function import Asked
-from reactive.languages.sql.partitions.window import Window
+from reactive.engine.operators.windows.function import Asked
+from reactive.engine.operators.windows.window import Window
+from reactive.languages.sql.aggregates.calls import AggregateCall as AggregateCall
+from reactive.languages.sql.aggregates.calls import directions_of, numeric_argument, parse_aggregate
+from reactive.languages.sql.aggregates.kinds import folds_of_call, is_aggregate, type_of_sum
+from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.postgres import numerics as postgres
+from reactive.languages.sql.runtime.arrays import CalendarShift
 from reactive.languages.sql.runtime.intervals import interval_parts
 from reactive.languages.sql.sqlite.comparisons import grouped_by, sorted_by
 from reactive.languages.sql.terms.errors import take
@@ -312,7 +314,8 @@ def _frame(of: PartitionedWindow, scope: Scope) -> Frame:
     of_time = [side for side, (_, offset) in edges.items() if isinstance(offset, timedelta)]
     is_by_calendar = any(interval_parts(edges[side][1])[:2] != (0, 0) for side in of_time)
     zone = scope.dialect.timezone if is_by_calendar else "UTC"
-    return Frame(kind, start, end, names.get(exclude, ""), zone)  # type: ignore[arg-type]
+    shift = CalendarShift(zone) if of_time else shift_number
+    return Frame(kind, start, end, names.get(exclude, ""), shift)  # type: ignore[arg-type]
 
 
 def _edge(spec: Any, side: str, scope: Scope) -> Edge:

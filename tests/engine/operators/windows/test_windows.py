@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from reactive import Database
+from reactive.engine.collections.value_order import rank_of
 from reactive.engine.collections.zset import canonical
-from reactive.languages.sql.partitions import frames as entries
-from reactive.languages.sql.partitions.frames import CURRENT, UNBOUNDED, WHOLE, Edge, Frame
-from reactive.languages.sql.partitions.function import Asked
-from reactive.languages.sql.partitions.kept import WindowPartition
-from reactive.languages.sql.partitions.window import Window
-from reactive.languages.sql.runtime.rows import rank_of
+from reactive.engine.operators.windows import entries
+from reactive.engine.operators.windows.frames import CURRENT, UNBOUNDED, WHOLE, Edge, Frame
+from reactive.engine.operators.windows.function import Asked
+from reactive.engine.operators.windows.partition import WindowPartition
+from reactive.engine.operators.windows.window import Window
 from tests.counted_calls import calls_of
 from tests.moments import Moments
 
@@ -218,14 +218,16 @@ def windows(random: Random) -> tuple[Window, Callable[[], Row]]:
     keys, width = random.choice(list(KEYS)), random.choice([0, 1, 1, 1, 2])
     directions = tuple((random.random() < 0.5, random.random() < 0.5) for _ in range(width))
     asked = tuple(functions(random, keys, width))
+    is_wide = random.random() < 0.5
 
     def row() -> Row:
         number = random.randrange(6)
         of = tuple(random.choice(KEYS[keys]) for _ in range(width))
         values = (random.choice(VALUES), random.choice(FLOATS), number, random.choice("ab"))
-        return ((number,), (), of, values)
+        bindings = (number, (of, values)) if is_wide else ((number, of, values),)
+        return (bindings, (), of, values)
 
-    return Window(directions, asked, (None, *(None for _ in asked))), row
+    return Window(directions, asked, (None,) * (1 + is_wide + len(asked))), row
 
 
 def changes(random: Random, there: Counter[Row], row: Callable[[], Row]) -> dict[Row, int]:
@@ -292,8 +294,9 @@ def test_with_a_limit_the_first_rows_are_shown(seed: int) -> None:
     name = random.choice(["row_number", "rank", "dense_rank"])
     others = tuple(asked for asked in window.functions if asked.function != "ntile")
     asked = (*others, Asked(name, None, WHOLE))
-    whole = Window(window.directions, asked, (None, *(None for _ in asked)))
-    limited = whole.limited(len(asked), random.randrange(4))
+    count = len(row()[0])
+    whole = Window(window.directions, asked, (None,) * (count + len(asked)))
+    limited = whole.limited(count + len(asked) - 1, random.randrange(4))
     assert limited is not None
     play(random, limited, row, commits=12)
 

@@ -1,0 +1,384 @@
+"""Rows of a partition in order, found by sort key or by place.
+
+    keys    [k0 k1 k2] [k3 k4]      chunks of sort keys
+    heads   [h0 h1 h2] [h3 h4]      the bindings that a row is shown with
+    cells   [c0 c1 c2] [c3 c4]      the arguments of the functions
+    shown   [s0 s1 s2] [s3 HIDDEN]  its answer, or its answers in a tuple
+
+The lists hold the objects of the row itself, not copies: one binding or argument stands alone, and
+so does the only answer. Each chunk caches what functions computed from all its rows, until one of
+them changes.
+
+State:  32 bytes per row.
+Cost:   O(log rows) to find a key; to insert or delete, moving some hundred references, and
+        O(rows / 500) to count places anew.
+Source: the lists of lists of G. Jenks, *sortedcontainers*.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, chain, islice, pairwise
+from typing import Any
+
+HIDDEN: Any = object()
+"""In the place of the answers of a row that is new, or beyond a limit."""
+LOAD = 256
+"""The rows of a chunk after a split; a chunk with more than twice as many is split."""
+FEW = 8
+"""Most peers among which a row is searched one by one."""
+Pieces = Iterator[tuple["Chunk", int, int]]
+Tie = Callable[[Any, Any], Any]
+"""Returns what orders rows with equal keys, from a head and a cell."""
+Row = tuple[Any, Any, Any]
+"""A row in the partition: its sort key, its head, and its cell."""
+
+
+class Chunk:
+    """Some rows that stand beside each other."""
+
+    __slots__ = ("cells", "heads", "keys", "known", "shown")
+
+    def __init__(
+        self, keys: list[Any], heads: list[Any], cells: list[Any], shown: list[Any]
+    ) -> None:
+        self.keys = keys
+        self.heads = heads
+        self.cells = cells
+        self.shown = shown
+        self.known: dict[Any, Any] | None = None
+        """Values that functions computed from all rows, by the name of the function."""
+
+    def cached(self, name: Any, compute: Callable[[list[Any]], Any]) -> Any:
+        """Return a value of all cells, which is computed once until a row changes."""
+        if self.known is None:
+            self.known = {}
+        if name not in self.known:
+            self.known[name] = compute(self.cells)
+        return self.known[name]
+
+
+class Entries:
+    """The rows of a partition, with their keys and answers.
+
+    >>> entries = Entries(lambda head, cell: head)
+    >>> for key, head in [(3, "c"), (1, "a"), (2, "b")]:
+    ...     entries.insert(entries.place_of((key, head, None)), (key, head, None))
+    >>> list(entries.heads(0, 3)), entries.place(2), entries.find((3, "c", None))
+    (['a', 'b', 'c'], 1, 2)
+    """
+
+    __slots__ = ("_chunks", "_maxes", "_sizes", "_starts", "_tie", "size")
+    size: int
+    """The number of rows."""
+    _starts: list[int] | None
+    """The number of rows before each chunk, if that is known."""
+
+    def __init__(self, tie: Tie) -> None:
+        self._tie = tie
+        self._hold([])
+
+    # Places.
+
+    def place(self, key: Any) -> int:
+        """Return the number of rows before a key."""
+        chunk = bisect_left(self._maxes, key)
+        if chunk == len(self._maxes):
+            return self.size
+        offset = bisect_left(self._chunks[chunk].keys, key)
+        return self._count_before(chunk) + offset if chunk else offset
+
+    def behind(self, key: Any) -> int:
+        """Return the number of rows with a key up to `key`."""
+        chunk = bisect_right(self._maxes, key)
+        if chunk == len(self._maxes):
+            return self.size
+        return self._count_before(chunk) + bisect_right(self._chunks[chunk].keys, key)
+
+    def place_of(self, row: Row) -> int:
+        """Return the place at which a row belongs: behind its equals."""
+        key, head, cell = row
+        first, stop = self.place(key), self.behind(key)
+        return first if first == stop else self._tied(self._tie(head, cell), first, stop)
+
+    def find(self, row: Row) -> int:
+        """Return the place of a row; -1 if it is absent."""
+        key, head, cell = row
+        first, stop = self.place(key), self.behind(key)
+        if stop - first > FEW:
+            tie = self._tie(head, cell)
+            first = self._tied(tie, first, stop, before=True)
+            stop = self._tied(tie, first, stop)
+        for place, other in enumerate(islice(self.heads(first, stop), stop - first), first):
+            if other is head or other == head:
+                return place
+        return -1
+
+    def _tied(self, tie: Any, first: int, stop: int, *, before: bool = False) -> int:
+        """Return the place behind the peers up to `tie`, or `before` those that equal it."""
+        while first < stop:
+            middle = (first + stop) // 2
+            chunk, offset = self.at(middle)
+            its = self._tie(chunk.heads[offset], chunk.cells[offset])
+            if its < tie or (not before and its == tie):
+                first = middle + 1
+            else:
+                stop = middle
+        return first
+
+    # Rows.
+
+    def at(self, place: int) -> tuple[Chunk, int]:
+        """Return the chunk of the row at a place, and the row's offset in it."""
+        if len(self._chunks) == 1:
+            return self._chunks[0], place
+        starts = self._all_starts()
+        number = bisect_right(starts, place) - 1
+        return self._chunks[number], place - starts[number]
+
+    def key(self, place: int) -> Any:
+        """Return the sort key of the row at a place."""
+        chunk, offset = self.at(place)
+        return chunk.keys[offset]
+
+    def cell(self, place: int) -> Any:
+        """Return the arguments of the row at a place."""
+        chunk, offset = self.at(place)
+        return chunk.cells[offset]
+
+    def row(self, place: int) -> Row:
+        """Return the row at a place."""
+        chunk, offset = self.at(place)
+        return chunk.keys[offset], chunk.heads[offset], chunk.cells[offset]
+
+    def answers(self, place: int) -> Any:
+        """Return the answers at a place."""
+        chunk, offset = self.at(place)
+        return chunk.shown[offset]
+
+    def by_chunk(self, places: Sequence[int]) -> Iterable[tuple[Chunk, Sequence[int]]]:
+        """Return the chunks of the rows at places, which ascend, and the offsets in each."""
+        if len(self._chunks) == 1:
+            return ((self._chunks[0], places),)
+        return self._offsets(places)
+
+    def _offsets(self, places: Sequence[int]) -> Iterator[tuple[Chunk, Sequence[int]]]:
+        starts, done = self._all_starts(), 0
+        while done < len(places):
+            number = bisect_right(starts, places[done]) - 1
+            first, stop = starts[number], bisect_left(places, starts[number + 1], done)
+            yield self._chunks[number], [place - first for place in places[done:stop]]
+            done = stop
+
+    def keys(self, start: int, stop: int) -> Iterator[Any]:
+        """Return the sort keys from a place up to another."""
+        pieces = self.pieces(start, stop)
+        return chain.from_iterable(islice(c.keys, first, last) for c, first, last in pieces)
+
+    def heads(self, start: int, stop: int) -> Iterator[Any]:
+        """Return the heads from a place up to another."""
+        pieces = self.pieces(start, stop)
+        return chain.from_iterable(islice(c.heads, first, last) for c, first, last in pieces)
+
+    def cells(self, start: int, stop: int) -> list[Any]:
+        """Return the arguments of the rows from a place up to another."""
+        if len(self._chunks) == 1:
+            return self._chunks[0].cells[start:stop]
+        found = [chunk.cells[first:last] for chunk, first, last in self.pieces(start, stop)]
+        return found[0] if len(found) == 1 else list(chain.from_iterable(found))
+
+    def cells_from(self, start: int) -> Iterator[Any]:
+        """Yield the arguments of the rows from a place on, lazily."""
+        for chunk, first, last in self.pieces(start, self.size):
+            yield from islice(chunk.cells, first, last)
+
+    def all_shown(self, start: int, stop: int) -> Iterator[Any]:
+        """Return the answers from a place up to another."""
+        if len(self._chunks) == 1:
+            return islice(self._chunks[0].shown, start, stop)
+        pieces = self.pieces(start, stop)
+        return chain.from_iterable(islice(c.shown, first, last) for c, first, last in pieces)
+
+    def all_shown_back(self, start: int, stop: int) -> Iterator[Any]:
+        """Yield the answers from `stop` back to `start`."""
+        for chunk, first, last in reversed(list(self.pieces(start, stop))):
+            yield from reversed(chunk.shown[first:last])
+
+    def pieces(self, start: int, stop: int) -> Pieces:
+        """Yield the chunks with the rows from a place up to another, and the places in them."""
+        if start >= stop:
+            return
+        number = self._chunk_of(start)
+        before = self._count_before(number)
+        while before < stop:
+            chunk = self._chunks[number]
+            size = len(chunk.keys)
+            yield chunk, max(0, start - before), min(size, stop - before)
+            before, number = before + size, number + 1
+
+    def spread(self, stop: int) -> Iterator[tuple[Chunk, int, int]]:
+        """Yield the chunks of the rows up to a place: the place of the first, and their number."""
+        before = 0
+        for chunk, _, count in self.pieces(0, stop):
+            yield chunk, before, count
+            before += count
+
+    def split_span(self, start: int, stop: int) -> tuple[list[list[Any]], list[Chunk]]:
+        """Return the cells from a place up to another: of partial chunks, and whole chunks."""
+        if start >= stop:
+            return [], []
+        starts = self._all_starts()
+        first = bisect_left(starts, start)  # the first chunk that may be whole
+        last = bisect_right(starts, stop) - 1
+        if first > last:
+            return [self.cells(start, stop)], []
+        edges = (start, starts[first]), (starts[last], stop)
+        return [self.cells(*edge) for edge in edges if edge[0] < edge[1]], self._chunks[first:last]
+
+    # Changes.
+
+    def insert(self, place: int, row: Row, shown: Any = HIDDEN) -> None:
+        """Insert a row at a place; an interrupt can occur only before or after."""
+        key, head, cell = row
+        if not self._chunks:
+            self._hold([Chunk([key], [head], [cell], [shown])])
+            return
+        number = self._chunk_of(place) if place < self.size else len(self._chunks) - 1
+        offset, chunk = place - self._count_before(number), self._chunks[number]
+        keys = chunk.keys
+        keys[offset:offset] = (key,)  # no call from here on
+        chunk.heads[offset:offset] = (head,)
+        chunk.cells[offset:offset] = (cell,)
+        chunk.shown[offset:offset] = (shown,)
+        chunk.known = None
+        self._maxes[number] = keys[-1]
+        self._sizes[number] += 1
+        self.size += 1
+        self._starts = None
+        if self._sizes[number] > 2 * LOAD:
+            self._cut(number)
+
+    def delete(self, place: int) -> None:
+        """Delete the row at a place; an interrupt can occur only before or after."""
+        number = self._chunk_of(place)
+        chunk, offset = self._chunks[number], place - self._count_before(number)
+        del chunk.keys[offset], chunk.heads[offset], chunk.cells[offset], chunk.shown[offset]
+        chunk.known = None
+        if chunk.keys:
+            self._maxes[number] = chunk.keys[-1]
+            self._sizes[number] -= 1
+        else:
+            del self._chunks[number], self._maxes[number], self._sizes[number]
+        self.size -= 1
+        self._starts = None
+        if len(chunk.keys) < LOAD // 4 and number and chunk.keys:
+            self._merge(number - 1)
+
+    def with_more(self, keys: list[Any], heads: list[Any], cells: list[Any]) -> Entries:
+        """Return a copy with more rows, given by columns, which are hidden; the entries stay."""
+        size, shown = self.size, [HIDDEN] * len(keys)
+        if size:
+            keys = [*self.keys(0, size), *keys]
+            heads = [*self.heads(0, size), *heads]
+            cells = [*self.cells(0, size), *cells]
+            shown = [*self.all_shown(0, size), *shown]
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        keys = [keys[place] for place in order]
+        for start, stop in _runs_of_equals(keys):
+            if order[stop - 1] >= size:  # the new rows are behind the others, which are in order
+                order[start:stop] = sorted(
+                    order[start:stop], key=lambda n: self._tie(heads[n], cells[n])
+                )
+        made = Entries(self._tie)
+        columns = [[column[place] for place in order] for column in (heads, cells, shown)]
+        made._hold(_chunks_of([keys, *columns]))
+        return made
+
+    def hide(self) -> Entries:
+        """Return a copy whose rows are hidden."""
+        made = Entries(self._tie)
+        made._hold([Chunk(c.keys, c.heads, c.cells, [HIDDEN] * len(c.keys)) for c in self._chunks])
+        return made
+
+    def bytes(self) -> int:
+        """Return the size of the lists in bytes, without the rows."""
+        lists = [self._maxes, self._chunks, self._sizes]
+        lists += [each for c in self._chunks for each in (c.keys, c.heads, c.cells, c.shown)]
+        return sum(map(sys.getsizeof, lists))
+
+    def _hold(self, chunks: list[Chunk]) -> None:
+        """Replace all chunks; each is in order, and has a row."""
+        maxes, sizes = [c.keys[-1] for c in chunks], [len(c.keys) for c in chunks]
+        size = sum(sizes)
+        self._chunks, self._maxes, self._sizes, self.size = chunks, maxes, sizes, size
+        self._starts = None
+
+    def _count_before(self, number: int) -> int:
+        """Return the number of rows before a chunk."""
+        return self._all_starts()[number] if number else 0
+
+    def _chunk_of(self, place: int) -> int:
+        """Return the number of the chunk that has the row at a place."""
+        return bisect_right(self._all_starts(), place) - 1 if len(self._chunks) > 1 else 0
+
+    def _all_starts(self) -> list[int]:
+        """Return the number of rows before each chunk, then of all; cached until rows change."""
+        starts = self._starts
+        if starts is None:
+            starts = self._starts = list(accumulate(self._sizes, initial=0))
+        return starts
+
+    def _cut(self, number: int) -> None:
+        """Split a chunk behind its first `LOAD` rows."""
+        chunk = self._chunks[number]
+        columns = [chunk.keys, chunk.heads, chunk.cells, chunk.shown]
+        parts = slice(None, LOAD), slice(LOAD, None)
+        chunks = [Chunk(*(column[part] for column in columns)) for part in parts]
+        self._replace(number, number + 1, chunks)
+
+    def _merge(self, number: int) -> None:
+        """Merge a chunk with the next one."""
+        one, other = self._chunks[number : number + 2]
+        made = Chunk(
+            one.keys + other.keys,
+            one.heads + other.heads,
+            one.cells + other.cells,
+            one.shown + other.shown,
+        )
+        self._replace(number, number + 2, [made])
+        if len(made.keys) > 2 * LOAD:
+            self._cut(number)
+
+    def _replace(self, start: int, stop: int, chunks: list[Chunk]) -> None:
+        """Replace the chunks from `start` up to `stop`; the number of all rows stays."""
+        maxes, sizes = [c.keys[-1] for c in chunks], [len(c.keys) for c in chunks]
+        self._chunks[start:stop] = chunks
+        self._maxes[start:stop] = maxes
+        self._sizes[start:stop] = sizes
+        self._starts = None
+
+
+def _chunks_of(columns: list[list[Any]]) -> list[Chunk]:
+    """Return the chunks of columns of rows in order; a single chunk takes the lists themselves."""
+    size = len(columns[0])
+    if 0 < size <= LOAD:
+        return [Chunk(*columns)]
+    return [Chunk(*(column[n : n + LOAD] for column in columns)) for n in range(0, size, LOAD)]
+
+
+def _runs_of_equals(keys: list[Any]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of several equal keys."""
+    start = 0
+    for place in places_of_changes(keys):
+        if place - start > 1:
+            yield start, place
+        start = place
+
+
+def places_of_changes(keys: list[Any]) -> list[int]:
+    """Return the places at which another key begins, and the number of keys."""
+    pairs = enumerate(pairwise(keys), 1)
+    found = [place for place, (key, after) in pairs if key is not after and key != after]
+    return [*found, len(keys)] if keys else []

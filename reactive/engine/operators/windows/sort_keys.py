@@ -1,0 +1,137 @@
+"""Sort keys of window partitions: one object per row, the value itself where that can be.
+
+    order by a                   5          the value, not copied
+    order by a desc              -5         reversed
+    order by a, b                (5, "x")   a tuple of the parts
+    NULL, NaN                    objects before or behind all values
+    no order                     ()         all rows have equal keys
+
+Rows with equal keys are peers. Their order is a second criterion (`tie_of`), which is computed only
+for rows that have peers.
+
+State: none; 8 bytes per row in the lists that hold the keys, if the values need no copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import neg
+from typing import Any
+
+from reactive.engine.collections.order import FIRST, LAST, sort_key
+from reactive.engine.collections.sorting import reversed_key
+from reactive.engine.collections.value_order import Directions, rank, rank_of
+
+
+class Extreme:
+    """A key before or behind all values, and in order among its like by its level.
+
+    >>> sorted([3, NULL_LAST, 1, NAN_LAST, NULL_FIRST]) == [NULL_FIRST, 1, 3, NAN_LAST, NULL_LAST]
+    True
+    """
+
+    __slots__ = ("level",)
+
+    def __init__(self, level: int) -> None:
+        self.level = level
+
+    def __lt__(self, other: object) -> bool:
+        return self.level < (other.level if other.__class__ is Extreme else 0)
+
+    def __gt__(self, other: object) -> bool:
+        return self.level > (other.level if other.__class__ is Extreme else 0)
+
+    def __neg__(self) -> Extreme:
+        """Return the opposite, with which a reversed key compares its own value."""
+        return EXTREMES[-self.level]
+
+    def __repr__(self) -> str:
+        return f"Extreme({self.level})"
+
+
+EXTREMES = {level: Extreme(level) for level in (-3, -2, -1, 1, 2, 3)}
+_, NULL_FIRST, NAN_FIRST, NAN_LAST, NULL_LAST, BEHIND = EXTREMES.values()
+"""Behind all keys, also of rows that begin with a given key."""
+
+
+class SortKeys:
+    """The sort keys of rows whose key values have these directions.
+
+    >>> keys = SortKeys(((True, False),))
+    >>> sorted([2, None, 3], key=lambda n: keys.of((n,)))
+    [3, 2, None]
+    """
+
+    __slots__ = ("_directions", "is_descending")
+
+    def __init__(self, directions: Directions) -> None:
+        self._directions = directions
+        self.is_descending = bool(directions) and directions[0][0]
+        """True if the first key is descending."""
+
+    def of(self, values: Sequence[Any]) -> Any:
+        """Return the sort key of a row from its key values."""
+        directions = self._directions
+        if len(directions) == 1:
+            return _part(values[0], *directions[0])
+        return tuple([_part(value, *each) for value, each in zip(values, directions, strict=False)])
+
+    def of_many(self, rows: Sequence[Sequence[Any]]) -> list[Any]:
+        """Return the sort keys of rows, each given by its key values."""
+        directions = self._directions
+        if len(directions) == 1:
+            return _parts([values[0] for values in rows], *directions[0])
+        if not directions:
+            return [()] * len(rows)
+        columns = zip(*rows, strict=True)
+        parts = [_parts(list(c), *each) for c, each in zip(columns, directions, strict=False)]
+        return list(zip(*parts, strict=True))
+
+    def at(self, value: Any) -> Any:
+        """Return a key before all rows whose first key is `value`, but behind all lesser ones."""
+        part = _part(value, *self._directions[0])
+        return part if len(self._directions) == 1 else (part,)
+
+    def behind(self, value: Any) -> Any:
+        """Return the last key of rows whose first key is `value`, or one behind it."""
+        part = _part(value, *self._directions[0])
+        return part if len(self._directions) == 1 else (part, BEHIND)
+
+
+def _part(value: Any, descending: bool, nulls_first: bool) -> Any:
+    """Return the sort key of one value."""
+    kind = value.__class__
+    if kind is int:
+        return -value if descending else value
+    if value is None:
+        return NULL_FIRST if nulls_first else NULL_LAST
+    if descending:
+        key = reversed_key(rank(value))
+        return NAN_FIRST if key is FIRST else key
+    if kind is str:
+        return value
+    key = sort_key(rank(value))
+    return NAN_LAST if key is LAST else key
+
+
+def _parts(values: list[Any], descending: bool, nulls_first: bool) -> list[Any]:
+    """Return the sort keys of values; plain values are not looked at one by one."""
+    kinds = set(map(type, values))
+    if kinds == _INTS:
+        return list(map(neg, values)) if descending else values
+    if kinds == _TEXTS and not descending:
+        return values
+    return [_part(value, descending, nulls_first) for value in values]
+
+
+_INTS, _TEXTS = frozenset([int]), frozenset([str])
+
+
+def tie_of(head: Any, cell: Any) -> Any:
+    """Return what orders peers, whatever their order of arrival."""
+    return rank_of(head), rank_of(cell)
+
+
+def hash_of(head: Any, cell: Any) -> Any:
+    """Return what puts equal rows beside each other, if the order of peers is of no account."""
+    return hash(head)

@@ -1,0 +1,154 @@
+"""Windows in a plan: a reducer that keeps the state of partitions.
+
+    (bindings, partition, keys, arguments)    ->    (*bindings, *answers)
+
+Called for a whole partition, it treats all rows as inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field, replace
+from functools import partial
+from typing import Any
+
+from optimizer.expressions.knowledge import Shape
+from optimizer.record import record
+from reactive.engine.collections.value_order import Directions
+from reactive.engine.operators.windows.extremes import make_extreme
+from reactive.engine.operators.windows.frames import Order
+from reactive.engine.operators.windows.function import Asked, Function, make_fold_of_frames
+from reactive.engine.operators.windows.other_rows import make_nth_value, make_shift
+from reactive.engine.operators.windows.partition import Layout, WindowFacts, WindowPartition
+from reactive.engine.operators.windows.places import PLACES
+from reactive.engine.operators.windows.sort_keys import SortKeys, hash_of, tie_of
+from reactive.engine.operators.windows.totals import make_total
+
+NAMED: dict[str, Callable[[Asked], Function]] = {
+    **PLACES,
+    "shifted": make_shift,
+    "nth": make_nth_value,
+    "count": make_total,
+    "sum": make_total,
+    "avg": make_total,
+    "min": make_extreme,
+    "max": make_extreme,
+}
+
+
+@record
+class Window:
+    """The function that `reduce` calls for each partition, with or without state.
+
+    `limit` is the number of one of the functions, and the greatest answer of it in the output.
+    """
+
+    directions: Directions
+    functions: tuple[Asked, ...]
+    shape: Shape = field(default=None, compare=False)
+    limit: tuple[int, int] | None = None
+    drops: bool = False
+
+    def __call__(self, partition: Any, rows: Any) -> list[tuple[Any, ...]]:
+        return [row for row, weight in self.kept()().step([(row, 1) for row in rows])]
+
+    def kept(self) -> Callable[[], WindowPartition]:
+        """Return the function that makes an empty partition."""
+        functions = tuple(_build_function(asked) for asked in self.functions)
+        tie = hash_of if all(map(is_of_peers, self.functions)) else tie_of
+        keys = SortKeys(self.directions)
+        made = WindowFacts(keys, tie, self._layout(), functions, self._cut(), self.drops)
+        return partial(WindowPartition, made)
+
+    def _layout(self) -> Layout:
+        """Return which parts of a row a partition holds."""
+        has_key = any(asked.frame.is_by_distance for asked in self.functions)
+        read = sorted(set[int]().union(*map(_arguments_of, self.functions)))
+        is_wide = not isinstance(self.shape, tuple) or len(self.shape) != len(self.functions) + 1
+        return Layout(is_wide, read[0] if len(read) == 1 and not has_key else None, has_key)
+
+    def limited(self, item: int, most: int) -> Window | None:
+        """Return the window limited to answers of `item` up to `most`; None if it cannot be."""
+        width = len(self.shape) if isinstance(self.shape, tuple) else 0
+        number = item - (width - len(self.functions))
+        if self.limit is not None or not 0 <= number < len(self.functions):
+            return None
+        names = [asked.function for asked in self.functions]
+        return replace(self, limit=(number, most)) if _can_cut(names[number], names) else None
+
+    def dropping(self) -> Window:
+        """Return the window without the rows of partitions for which a function raises."""
+        return replace(self, drops=True)
+
+    def _cut(self) -> Callable[[Order], int]:
+        """Return the function that counts the rows of a partition within the limit."""
+        if self.limit is None:
+            return _all_rows
+        number, most = self.limit
+        name = self.functions[number].function
+        assert isinstance(name, str)
+        return partial(CUTS[name], max(0, most))
+
+
+def _build_function(asked: Asked) -> Function:
+    """Return the function of a call, by its name or for its callable."""
+    if isinstance(asked.function, str):
+        return NAMED[asked.function](asked)
+    return make_fold_of_frames(asked)
+
+
+def _arguments_of(asked: Asked) -> set[int]:
+    """Return the places of the arguments that a function reads."""
+    default = asked.more[1] if asked.function == "shifted" else None
+    return {place for place in (asked.argument, default) if place is not None}
+
+
+def is_of_peers(asked: Asked) -> bool:
+    """Return True if rows with equal keys have equal answers, in whatever order they stand."""
+    if asked.function in OF_PEERS:
+        return True
+    frame = asked.frame
+    is_by_key = frame.is_whole or (frame.kind != "rows" and not frame.exclude)
+    return is_by_key and asked.function in ANSWERS_OF_SETS
+
+
+OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
+ANSWERS_OF_SETS = frozenset({"count", "sum", "avg", "min", "max"})
+"""Functions of a frame that no order of its rows changes."""
+
+
+def _can_cut(name: Any, others: list[Any]) -> bool:
+    """Return True if the function allows a limit; NTILE needs the answers of all rows."""
+    return isinstance(name, str) and name in CUTS and "ntile" not in others
+
+
+def _all_rows(order: Order) -> int:
+    return order.entries.size
+
+
+def _first_rows(most: int, order: Order) -> int:
+    return min(most, order.entries.size)
+
+
+def _first_ranks(most: int, order: Order) -> int:
+    """Return the number of rows with a rank up to `most`: peers of a row are included."""
+    return (
+        order.entries.size if most >= order.entries.size else order.behind(most - 1) if most else 0
+    )
+
+
+def _first_groups(most: int, order: Order) -> int:
+    """Return the number of rows in the first `most` groups of equal keys."""
+    place = 0
+    for _ in range(most):
+        if place == order.entries.size:
+            break
+        place = order.behind(place)
+    return place
+
+
+CUTS: dict[str, Callable[[int, Order], int]] = {
+    "row_number": _first_rows,
+    "rank": _first_ranks,
+    "dense_rank": _first_groups,
+}
