@@ -180,7 +180,8 @@ def _make_reduce(node: plan.Reduce) -> rowwise.Reduce | aggregate.KeptGroups:
     """Return the operator of a reduce; the groups are the function's own if it keeps a state."""
     key, kept = spread_bindings(node.key, bindings(node.input)), keeper(node.function)
     if kept is not None:
-        return aggregate.KeptGroups(key, kept.kept())
+        operator: Any = getattr(kept, "operator", aggregate.KeptGroups)
+        return operator(key, kept.kept())  # type: ignore[no-any-return]
     return rowwise.Reduce(key, callable_of(node.function))
 
 

@@ -177,6 +177,12 @@ class Entries:
         pieces = self.pieces(start, stop)
         return chain.from_iterable(islice(c.keys, first, last) for c, first, last in pieces)
 
+    def all_keys(self) -> list[Any]:
+        """Return all sort keys in order, not to be changed."""
+        if len(self._chunks) == 1:
+            return self._chunks[0].keys
+        return [key for chunk in self._chunks for key in chunk.keys]
+
     def heads(self, start: int, stop: int) -> Iterator[Any]:
         """Return the heads from a place up to another."""
         pieces = self.pieces(start, stop)

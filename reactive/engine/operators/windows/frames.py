@@ -172,19 +172,16 @@ class Order:
     def all_firsts(self) -> list[int]:
         """Return for each row the place of the first row with equal keys."""
         firsts: list[int] = []
-        for start, stop in pairwise([0, *places_of_changes(self._all_keys())]):
+        for start, stop in pairwise([0, *places_of_changes(self.entries.all_keys())]):
             firsts += [start] * (stop - start)
         return firsts
 
     def all_lasts(self) -> list[int]:
         """Return for each row the place behind the last row with equal keys."""
         lasts: list[int] = []
-        for start, stop in pairwise([0, *places_of_changes(self._all_keys())]):
+        for start, stop in pairwise([0, *places_of_changes(self.entries.all_keys())]):
             lasts += [stop] * (stop - start)
         return lasts
-
-    def _all_keys(self) -> list[Any]:
-        return list(self.entries.keys(0, self.entries.size))
 
     def seeing(self, frame: Frame, place: int) -> Span:
         """Return the rows whose frames contain a row, or move when it is inserted or deleted."""

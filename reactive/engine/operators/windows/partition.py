@@ -87,8 +87,13 @@ class WindowFacts:
 
     def columns(self, rows: Sequence[Packed]) -> tuple[list[Any], list[Any], list[Any]]:
         """Return rows as columns of the parts that the partition holds."""
-        keys = self.keys.of_many([row[2] for row in rows])
-        return keys, list(map(self.layout.head, rows)), list(map(self.layout.cell, rows))
+        keys, layout = self.keys.of_many([row[2] for row in rows]), self.layout
+        heads = [row[0] for row in rows]
+        if not layout.is_wide:
+            heads = [head for (head,) in heads]
+        if layout.single is None:
+            return keys, heads, list(map(layout.cell, rows))
+        return keys, heads, [row[3][layout.single] for row in rows]
 
     def output_row(self, head: Any, said: Any) -> Any:
         """Return a row of the output: the bindings with the answers."""
@@ -112,12 +117,12 @@ class WindowFacts:
 class WindowPartition:
     """One partition."""
 
-    __slots__ = ("_broken", "_log", "_made", "_order", "_owed", "_sight", "_was")
+    __slots__ = ("_broken", "_log", "_made", "_order", "_owed", "_was", "sight")
 
     def __init__(self, made: WindowFacts) -> None:
         self._made = made
         self._order = made.order_of(Entries(made.tie))
-        self._sight = 0
+        self.sight = 0
         """The number of output rows, which are the first ones."""
         self._owed: dict[Packed, int] | None = None
         """Rows that were deleted before they were inserted."""
@@ -133,7 +138,7 @@ class WindowPartition:
 
     def step(self, changes: Sequence[Pair]) -> list[Pair]:
         """Apply changes; return the output's. A function that raises deletes all, or raises."""
-        self._was, self._log = (self._order, self._sight, self._owed, self._broken), []
+        self._was, self._log = (self._order, self.sight, self._owed, self._broken), []
         try:
             if self._broken is None:
                 return self._apply_changes(changes)
@@ -146,6 +151,18 @@ class WindowPartition:
             self._take_back()
             return self._break(changes)
 
+    def load(self, rows: Sequence[Packed]) -> None:
+        """Insert rows into an empty partition, as a step whose output is not listed."""
+        self._was, self._log = (self._order, 0, None, None), []
+        try:
+            self._enter_all(rows, None)
+        except Exception as error:
+            reraise_asynchronous(error)
+            if not self._made.drops:
+                raise
+            self._take_back()
+            self._break([(row, 1) for row in rows])
+
     def undo(self) -> None:
         """Restore the state before the last step."""
         self._take_back()
@@ -157,9 +174,12 @@ class WindowPartition:
 
     def contents(self) -> Iterator[Pair]:
         """Return all rows that are shown."""
-        entries, sight = self._order.entries, self._sight
-        rows = self._made.output_rows(entries.heads(0, sight), entries.all_shown(0, sight))
-        return zip(rows, repeat(1))
+        return zip(self.rows(), repeat(1))
+
+    def rows(self) -> list[Any]:
+        """Return all rows that are shown, in order."""
+        entries, sight = self._order.entries, self.sight
+        return self._made.output_rows(entries.heads(0, sight), entries.all_shown(0, sight))
 
     def footprint(self) -> tuple[int, int]:
         """Return the number of rows held, and about how many bytes they take."""
@@ -186,14 +206,14 @@ class WindowPartition:
                 case _, chunk, shown:
                     chunk.shown = shown
         self._log = []
-        self._order, self._sight, self._owed, self._broken = self._was
+        self._order, self.sight, self._owed, self._broken = self._was
 
     def _break(self, changes: Sequence[Pair]) -> list[Pair]:
         """Hide all rows until the changes can be applied; return the deletion of the output."""
         gone = [(row, -1) for row, _ in self.contents()]
         if self._broken is None:
             self._order = self._made.order_of(self._order.entries.hide())
-            self._sight = 0
+            self.sight = 0
         self._broken = _add_changes(self._broken or {}, changes)
         return gone
 
@@ -211,7 +231,7 @@ class WindowPartition:
                 for _ in range(-times):
                     self._leave(row, seen, out)
         if seen is None:
-            self._enter_all(coming, out)
+            self._enter_all(self._without_owed(coming), out)
         else:
             for row, times in coming:
                 for _ in range(times):
@@ -233,7 +253,7 @@ class WindowPartition:
         shown, row = entries.answers(place), entries.row(place)
         if shown is not HIDDEN:
             out.append((self._made.output_row(row[1], shown), -1))
-            self._sight -= 1
+            self.sight -= 1
         self._record((GONE, size, place, row, shown))
         entries.delete(place)
 
@@ -246,7 +266,7 @@ class WindowPartition:
         place, size = entries.place_of(row), entries.size
         self._record((CAME, place, size))
         entries.insert(place, row)
-        self._sight += place < self._sight
+        self.sight += place < self.sight
         for spans in seen:
             spans.insert(place, size)
             spans.add(((place, place + 1),), size + 1)
@@ -258,11 +278,8 @@ class WindowPartition:
         for function, spans in zip(self._made.functions, seen, strict=True):
             spans.add(function.seeing(order, place), order.entries.size)
 
-    def _enter_all(self, coming: Sequence[Pair], out: list[Pair]) -> None:
-        """Insert many rows into a copy, except those that are owed, and evaluate all rows again.
-
-        The log keeps the order as it was before, for an undo.
-        """
+    def _without_owed(self, coming: Sequence[Pair]) -> list[Packed]:
+        """Return rows as often as they are inserted, except those that are owed."""
         more: list[Packed] = []
         for row, times in coming:
             left = times
@@ -270,18 +287,28 @@ class WindowPartition:
                 self._owe(row, 1)
                 left -= 1
             more += repeat(row, left)
+        return more
+
+    def _enter_all(self, more: Sequence[Packed], out: list[Pair] | None) -> None:
+        """Insert many rows into a copy, and evaluate all rows again; append the changes to `out`.
+
+        Nothing is appended if `out` is None: then no row may be shown yet. The log keeps the order
+        as it was before, for an undo.
+        """
         made, before = self._made, self._order
         self._record((COPIED, before))
         order = self._order = made.order_of(before.entries.with_more(*made.columns(more)))
-        cut, sight = made.cut(order), self._sight + len(more) if self._sight else 0
-        self._hide(cut, min(sight, order.entries.size), out)
-        self._sight = cut
+        cut, sight = made.cut(order), self.sight + len(more) if self.sight else 0
+        if out is not None:
+            self._hide(cut, min(sight, order.entries.size), out)
+        self.sight = cut
         columns = [_canonical_answers(each.first_answers(order, cut)) for each in made.functions]
         said = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-        if sight:
+        if sight and out is not None:
             self._replace_shown(said, out)
             return
-        out += zip(made.output_rows(order.entries.heads(0, cut), said), repeat(1))
+        if out is not None:
+            out += zip(made.output_rows(order.entries.heads(0, cut), said), repeat(1))
         for chunk, start, place in order.entries.spread(cut):
             chunk.shown[:place] = said[start : start + place]
 
@@ -303,10 +330,10 @@ class WindowPartition:
     def _compute_answers(self, seen: Sequence[Spans], before: int, out: list[Pair]) -> Answers:
         """Return the new answers; append to `out` the output rows beyond the limit, deleted."""
         made, order = self._made, self._order
-        size, sight, cut = order.entries.size, self._sight, made.cut(order)
+        size, sight, cut = order.entries.size, self.sight, made.cut(order)
         if cut < sight:
             self._hide(cut, sight, out)
-        self._sight = cut
+        self.sight = cut
         said: Answers = [{} for _ in made.functions]
         for number, function in enumerate(made.functions):
             earlier_answer = self._earlier_answers(number, said[number])

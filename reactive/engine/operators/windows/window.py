@@ -18,6 +18,7 @@ from reactive.engine.collections.value_order import Directions
 from reactive.engine.operators.windows.extremes import make_extreme
 from reactive.engine.operators.windows.frames import Order
 from reactive.engine.operators.windows.function import Asked, Function, make_fold_of_frames
+from reactive.engine.operators.windows.groups import WindowGroups
 from reactive.engine.operators.windows.other_rows import make_nth_value, make_shift
 from reactive.engine.operators.windows.partition import Layout, WindowFacts, WindowPartition
 from reactive.engine.operators.windows.places import PLACES
@@ -51,6 +52,11 @@ class Window:
 
     def __call__(self, partition: Any, rows: Any) -> list[tuple[Any, ...]]:
         return [row for row, weight in self.kept()().step([(row, 1) for row in rows])]
+
+    @property
+    def operator(self) -> type[WindowGroups]:
+        """The operator that keeps the partitions."""
+        return WindowGroups
 
     def kept(self) -> Callable[[], WindowPartition]:
         """Return the function that makes an empty partition."""
