@@ -114,6 +114,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.languages.sql.statements.kept.MOST": Threshold(1),
     "reactive.languages.sql.statements.kept.MOST_TRIES": Threshold(0),
     "reactive.languages.sql.statements.kept.MOST_VALUES": Threshold(0),
+    "reactive.engine.operators.windows.partition.FEW": Threshold(1, 8),
     "reactive.engine.operators.windows.partition.MANY": Threshold(0, 4_096),
     "reactive.borders.sinks.gathered_changes.FEWEST": Threshold(0),
     "reactive.borders.durable.store.BATCH": Threshold(1, 10_000),

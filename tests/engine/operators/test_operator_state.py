@@ -61,9 +61,8 @@ COMPUTED = {
         "holds rows of its inputs by what matches them",
     ),
     **dict.fromkeys(("OrderBy", "Top", "Sequences"), "sorts rows, which is done in C"),
-    **dict.fromkeys(
-        ("Reduce", "KeptGroups", "WindowGroups"), "holds what a function of the user has made"
-    ),
+    **dict.fromkeys(("Reduce", "KeptGroups"), "holds what a function of the user has made"),
+    **dict.fromkeys(("WindowGroups", "WindowPartition"), "sorts rows, which is done in C"),
     "ExtremesBy": "sorts the values of each key, which its rows hold",
     "CollectedRounds": "the loop that owns it builds it again, of the rows that it collects",
     "Tree": "bags in rows are objects that views have given out",

@@ -27,7 +27,8 @@ from reactive.engine.collections.zset import (
     is_mixed,
 )
 from reactive.engine.operators.aggregate import GroupStates
-from reactive.engine.operators.windows.partition import Packed, WindowPartition
+from reactive.engine.operators.windows.facts import Packed
+from reactive.engine.operators.windows.partition import WindowPartition
 
 
 class WindowGroups(GroupStates[WindowPartition]):

@@ -17,101 +17,26 @@ Source: SQL:2003, window functions; spans by Leis et al., 2015 (`totals.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any
 
-from optimizer.record import record
 from reactive.engine.collections.zset import EXACT, Pair, canonical
-from reactive.engine.operators.windows.entries import HIDDEN, Chunk, Entries, Row, Tie
-from reactive.engine.operators.windows.frames import Order, Span
-from reactive.engine.operators.windows.function import Function, Told
-from reactive.engine.operators.windows.sort_keys import SortKeys
-from reactive.engine.operators.windows.spans import Spans, merge_spans
+from reactive.engine.operators.windows.entries import HIDDEN, Chunk, Entries, Row
+from reactive.engine.operators.windows.facts import Packed, WindowFacts
+from reactive.engine.operators.windows.function import Told
+from reactive.engine.operators.windows.spans import Spans, ask_backward, ask_forward, merge_spans
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 CAME, GONE, SHOWN, COPIED = "came", "gone", "shown", "copied"
 MANY = 4_096
 """The number of changes, less in small partitions, from which all rows are evaluated again."""
+FEW = 8
+"""Most changes that are applied in any order."""
 Answers = Sequence[dict[int, Any]]
 """The new answers of each function, by place."""
-Packed = tuple[Any, ...]
-"""A row as it is inserted: its bindings, its partition, its key values, and its arguments."""
-
-
-@record
-class Layout:
-    """The parts of a row that a partition holds.
-
-    `single` is the place of the only argument that functions read, if it is the only one.
-    """
-
-    is_wide: bool
-    """True unless a row has one binding, which is in no tuple."""
-    single: int | None
-    has_key: bool
-    """True if the value of the first key is held, behind the arguments."""
-
-    def head(self, row: Packed) -> Any:
-        """Return the bindings, of which one alone is in no tuple."""
-        return row[0] if self.is_wide else row[0][0]
-
-    def cell(self, row: Packed) -> Any:
-        """Return the arguments, of which one alone is in no tuple."""
-        if self.has_key:
-            return (*row[3], row[2][0])
-        return row[3] or None if self.single is None else row[3][self.single]
-
-
-@record
-class WindowFacts:
-    """The facts that all partitions of a window share."""
-
-    keys: SortKeys
-    tie: Tie
-    layout: Layout
-    functions: tuple[Function, ...]
-    cut: Callable[[Order], int]
-    """Return the number of rows within the limit."""
-    drops: bool
-    """True if a partition emits nothing while one of its functions raises."""
-
-    def order_of(self, entries: Entries) -> Order:
-        return Order(entries, self.keys, is_single=self.layout.single is not None)
-
-    def parts(self, row: Packed) -> Row:
-        """Return a row as the partition holds it."""
-        return self.keys.of(row[2]), self.layout.head(row), self.layout.cell(row)
-
-    def columns(self, rows: Sequence[Packed]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return rows as columns of the parts that the partition holds."""
-        keys, layout = self.keys.of_many([row[2] for row in rows]), self.layout
-        heads = [row[0] for row in rows]
-        if not layout.is_wide:
-            heads = [head for (head,) in heads]
-        if layout.single is None:
-            return keys, heads, list(map(layout.cell, rows))
-        return keys, heads, [row[3][layout.single] for row in rows]
-
-    def output_row(self, head: Any, said: Any) -> Any:
-        """Return a row of the output: the bindings with the answers."""
-        answers = (said,) if len(self.functions) == 1 else said
-        return (*head, *answers) if self.layout.is_wide else (head, *answers)
-
-    def output_rows(self, heads: Iterable[Any], shown: Iterable[Any]) -> list[Any]:
-        """Return rows of the output, as `output_row`."""
-        pairs = zip(heads, shown, strict=False)
-        match self.layout.is_wide, len(self.functions) == 1:
-            case False, True:
-                return list(pairs)
-            case False, False:
-                return [(head, *said) for head, said in pairs]
-            case True, True:
-                return [(*head, said) for head, said in pairs]
-            case _:
-                return [(*head, *said) for head, said in pairs]
 
 
 class WindowPartition:
@@ -223,25 +148,36 @@ class WindowPartition:
         """Delete and insert rows; return the change of the output rows."""
         size, out = self._order.entries.size, list[Pair]()
         coming = [(row, times) for row, times in changes if times > 0]
-        seen = None
-        if not (are_many or len(changes) > MANY or len(coming) > 4 + size // 4):
-            seen = [Spans() for _ in self._made.functions]
-        if len(coming) < len(changes):
-            for row, times in changes:
+        if are_many or len(changes) > MANY or len(coming) > 4 + size // 4:
+            for packed, times in changes:
                 for _ in range(-times):
-                    self._leave(row, seen, out)
-        if seen is None:
+                    self._leave(packed, self._made.parts(packed), None, out)
             self._enter_all(self._without_owed(coming), out)
-        else:
-            for row, times in coming:
-                for _ in range(times):
-                    self._enter(row, seen)
-            self._show(self._compute_answers(seen, size, out), out)
+            return out
+        seen = [Spans() for _ in self._made.functions]
+        for packed, row, times in self._last_first(changes):
+            for _ in range(-times):
+                self._leave(packed, row, seen, out)
+            for _ in range(times):
+                self._enter(packed, row, seen)
+        self._show(self._compute_answers(seen, size, out), out)
         return out
 
-    def _leave(self, packed: Packed, seen: Sequence[Spans] | None, out: list[Pair]) -> None:
+    def _last_first(self, changes: Sequence[Pair]) -> list[tuple[Packed, Row, int]]:
+        """Return changes with the rows as they are held, the last ones first: so few spans move."""
+        parts = self._made.parts
+        found = [(packed, parts(packed), times) for packed, times in changes]
+        if len(found) > 1:
+            found.sort(key=itemgetter(2))  # an update deletes before it inserts
+        if len(found) > FEW:
+            found.sort(key=_key_of_change, reverse=True)
+        return found
+
+    def _leave(
+        self, packed: Packed, row: Row, seen: Sequence[Spans] | None, out: list[Pair]
+    ) -> None:
         """Delete a row; append its output row to `out`. If absent, its next insert is skipped."""
-        entries, row = self._order.entries, self._made.parts(packed)
+        entries = self._order.entries
         place, size = entries.find(row), entries.size
         if place < 0:
             self._owe(packed, -1)
@@ -257,12 +193,12 @@ class WindowPartition:
         self._record((GONE, size, place, row, shown))
         entries.delete(place)
 
-    def _enter(self, packed: Packed, seen: Sequence[Spans]) -> None:
+    def _enter(self, packed: Packed, row: Row, seen: Sequence[Spans]) -> None:
         """Insert a row unless it is owed; add to `seen` the spans that it may change."""
         if self._owed and packed in self._owed:
             self._owe(packed, 1)
             return
-        entries, row = self._order.entries, self._made.parts(packed)
+        entries = self._order.entries
         place, size = entries.place_of(row), entries.size
         self._record((CAME, place, size))
         entries.insert(place, row)
@@ -349,7 +285,7 @@ class WindowPartition:
                 continue
             alone = {start for start, stop in spans if stop - start == 1}
             ask = partial(self._ask, number, told=earlier_answer, said=said, alone=alone)
-            (_ask_back if function.is_backward else _ask_on)(spans, ask)
+            (ask_backward if function.is_backward else ask_forward)(spans, ask)
         return said
 
     def _earlier_answers(self, number: int, known: dict[int, Any]) -> Told:
@@ -453,6 +389,10 @@ class WindowPartition:
             out.append((row, 1))
 
 
+def _key_of_change(change: tuple[Packed, Row, int]) -> Any:
+    return change[1][0]
+
+
 def _canonical_answers(answers: list[Any]) -> list[Any]:
     """Return answers in which every NaN is one object."""
     if set(map(type, answers)) <= EXACT:
@@ -464,26 +404,6 @@ def _with_answers(old: Any, said: Answers, place: int) -> tuple[Any, ...]:
     """Return the answers of a row, some of them new; of a hidden row all are new."""
     known = (None,) * len(said) if old is HIDDEN else old
     return tuple([new.get(place, answer) for new, answer in zip(said, known, strict=True)])
-
-
-def _ask_on(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) -> None:
-    """Evaluate spans in order; behind a row that settles, the rest of its spans is skipped."""
-    last, is_settled = -1, False
-    for start, stop in sorted(spans):
-        if start > last:
-            last, is_settled = ask(start, stop)
-        elif not is_settled and stop > last + 1:
-            last, is_settled = ask(last + 1, stop)
-
-
-def _ask_back(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) -> None:
-    """Evaluate spans from the last row back; before one that settles, the rest is skipped."""
-    first, is_settled = -1, False
-    for start, stop in sorted(spans, key=itemgetter(1), reverse=True):
-        if stop <= first or first < 0:
-            first, is_settled = ask(start, stop)
-        elif not is_settled and start < first:
-            first, is_settled = ask(start, first)
 
 
 def _add_changes(rows: dict[Packed, int], changes: Iterable[Pair]) -> dict[Packed, int]:

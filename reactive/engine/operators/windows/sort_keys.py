@@ -23,7 +23,7 @@ from reactive.engine.collections.sorting import reversed_key
 from reactive.engine.collections.value_order import Directions, rank, rank_of
 
 
-class Extreme:
+class EndKey:
     """A key before or behind all values, and in order among its like by its level.
 
     >>> sorted([3, NULL_LAST, 1, NAN_LAST, NULL_FIRST]) == [NULL_FIRST, 1, 3, NAN_LAST, NULL_LAST]
@@ -36,21 +36,21 @@ class Extreme:
         self.level = level
 
     def __lt__(self, other: object) -> bool:
-        return self.level < (other.level if other.__class__ is Extreme else 0)
+        return self.level < (other.level if other.__class__ is EndKey else 0)
 
     def __gt__(self, other: object) -> bool:
-        return self.level > (other.level if other.__class__ is Extreme else 0)
+        return self.level > (other.level if other.__class__ is EndKey else 0)
 
-    def __neg__(self) -> Extreme:
+    def __neg__(self) -> EndKey:
         """Return the opposite, with which a reversed key compares its own value."""
-        return EXTREMES[-self.level]
+        return END_KEYS[-self.level]
 
     def __repr__(self) -> str:
-        return f"Extreme({self.level})"
+        return f"EndKey({self.level})"
 
 
-EXTREMES = {level: Extreme(level) for level in (-3, -2, -1, 1, 2, 3)}
-_, NULL_FIRST, NAN_FIRST, NAN_LAST, NULL_LAST, BEHIND = EXTREMES.values()
+END_KEYS = {level: EndKey(level) for level in (-3, -2, -1, 1, 2, 3)}
+_, NULL_FIRST, NAN_FIRST, NAN_LAST, NULL_LAST, BEHIND = END_KEYS.values()
 """Behind all keys, also of rows that begin with a given key."""
 
 

@@ -12,7 +12,8 @@ Cost: O(log spans) to add one, and O(1) for each span that starts before an inse
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 
 from reactive.engine.operators.windows.frames import Span
 
@@ -75,3 +76,23 @@ def merge_spans(spans: Iterable[Span]) -> Iterator[Span]:
         end = max(end, stop)
     if at >= 0:
         yield at, end
+
+
+def ask_forward(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) -> None:
+    """Evaluate spans in order; behind a row that settles, the rest of its spans is skipped."""
+    last, is_settled = -1, False
+    for start, stop in sorted(spans):
+        if start > last:
+            last, is_settled = ask(start, stop)
+        elif not is_settled and stop > last + 1:
+            last, is_settled = ask(last + 1, stop)
+
+
+def ask_backward(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) -> None:
+    """Evaluate spans from the last row back; before one that settles, the rest is skipped."""
+    first, is_settled = -1, False
+    for start, stop in sorted(spans, key=itemgetter(1), reverse=True):
+        if stop <= first or first < 0:
+            first, is_settled = ask(start, stop)
+        elif not is_settled and start < first:
+            first, is_settled = ask(start, first)

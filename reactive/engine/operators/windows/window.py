@@ -16,11 +16,12 @@ from optimizer.expressions.knowledge import Shape
 from optimizer.record import record
 from reactive.engine.collections.value_order import Directions
 from reactive.engine.operators.windows.extremes import make_extreme
+from reactive.engine.operators.windows.facts import HeldParts, WindowFacts
 from reactive.engine.operators.windows.frames import Order
 from reactive.engine.operators.windows.function import Asked, Function, make_fold_of_frames
 from reactive.engine.operators.windows.groups import WindowGroups
 from reactive.engine.operators.windows.other_rows import make_nth_value, make_shift
-from reactive.engine.operators.windows.partition import Layout, WindowFacts, WindowPartition
+from reactive.engine.operators.windows.partition import WindowPartition
 from reactive.engine.operators.windows.places import PLACES
 from reactive.engine.operators.windows.sort_keys import SortKeys, hash_of, tie_of
 from reactive.engine.operators.windows.totals import make_total
@@ -63,15 +64,15 @@ class Window:
         functions = tuple(_build_function(asked) for asked in self.functions)
         tie = hash_of if all(map(is_of_peers, self.functions)) else tie_of
         keys = SortKeys(self.directions)
-        made = WindowFacts(keys, tie, self._layout(), functions, self._cut(), self.drops)
+        made = WindowFacts(keys, tie, self._held_parts(), functions, self._cut(), self.drops)
         return partial(WindowPartition, made)
 
-    def _layout(self) -> Layout:
+    def _held_parts(self) -> HeldParts:
         """Return which parts of a row a partition holds."""
         has_key = any(asked.frame.is_by_distance for asked in self.functions)
         read = sorted(set[int]().union(*map(_arguments_of, self.functions)))
         is_wide = not isinstance(self.shape, tuple) or len(self.shape) != len(self.functions) + 1
-        return Layout(is_wide, read[0] if len(read) == 1 and not has_key else None, has_key)
+        return HeldParts(is_wide, read[0] if len(read) == 1 and not has_key else None, has_key)
 
     def limited(self, item: int, most: int) -> Window | None:
         """Return the window limited to answers of `item` up to `most`; None if it cannot be."""

@@ -16,7 +16,7 @@ import pytest
 from reactive import Database
 from reactive.engine.collections.value_order import rank_of
 from reactive.engine.collections.zset import canonical
-from reactive.engine.operators.windows import entries
+from reactive.engine.operators.windows import entries, partition
 from reactive.engine.operators.windows.frames import CURRENT, UNBOUNDED, WHOLE, Edge, Frame
 from reactive.engine.operators.windows.function import Asked
 from reactive.engine.operators.windows.partition import WindowPartition
@@ -283,6 +283,8 @@ def test_what_is_shown_is_what_the_window_says_of_all_rows(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_rows_in_chunks_are_as_those_in_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "LOAD", 4)
+    monkeypatch.setattr(entries, "FEW", 0)
+    monkeypatch.setattr(partition, "FEW", 1)
     random = Random(seed)
     play(random, *windows(random), commits=20)
 
