@@ -239,6 +239,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.borders.mirrors.publishing.FIRST": "seconds",
     "reactive.borders.mirrors.publishing.LONGEST": "seconds",
     "reactive.borders.mirrors.publishing.PATIENCE": "seconds",
+    "reactive.borders.frames.arrow_columns.BLOCK": "rows whose fields are read together",
     "reactive.borders.frames.arrow_columns.PLACES": "digits of a type of Arrow",
     "reactive.database.PATIENCE": "seconds that closing waits for a source",
     "reactive.borders.two_commits.participants.IN_ERROR": "a state of libpq",

@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
-from itertools import accumulate
+from itertools import accumulate, islice
+from operator import attrgetter
 from types import NoneType
 from typing import Any
 from uuid import UUID
@@ -52,6 +53,8 @@ from reactive.engine.collections.instants import name_of_zone
 from reactive.engine.collections.long_tuple import LongTuple
 from reactive.engine.collections.zset import Pair
 
+BLOCK = 4096
+"""The number of values of which all fields are read before those of others."""
 PLACES = 18
 """The digits of a Decimal after the point; 20 may precede it."""
 _COLLECTIONS = (Bag, LongTuple, frozenset, tuple)
@@ -69,6 +72,8 @@ _TYPES: dict[Any, pa.DataType] = {
     Decimal: pa.decimal128(38, PLACES),
     UUID: pa.uuid(),
 }
+_IN_BLOCKS = frozenset({bool, int, float, str, bytes, date})
+"""The classes whose columns are made block by block."""
 _CHOSEN = frozenset({bool, int, str, bytes})
 """The classes of the values of a `Literal` that have a column type."""
 
@@ -274,10 +279,45 @@ def _record_columns(values: Sequence[Any], classes: Iterable[Any], declared: Any
         of = declared if is_declared else Struct(each)
         for name, found in of.fields.items():
             kinds[name] = found if kinds.get(name, found) == found else ANYTHING
+    plain = _plain_columns(values, kinds)
     return {
-        name: _field_array(name, [getattr(value, name, None) for value in values], kind)
+        name: plain[name] if name in plain else _field_array(name, _read_field(values, name), kind)
         for name, kind in kinds.items()
     }
+
+
+def _plain_columns(values: Sequence[Any], kinds: Mapping[str, Kind]) -> Columns:
+    """Return the columns of the fields whose values are all of one plain class.
+
+    All fields of a few thousand values are read before those of the next, while the processor's
+    caches have them: values of an ordered view lie anywhere in memory.
+    """
+    classes = {
+        name: found.python
+        for name, kind in kinds.items()
+        if isinstance(found := without_none(kind), Scalar) and found.python in _IN_BLOCKS
+    }
+    pieces: dict[str, list[pa.Array]] = {name: [] for name in classes}
+    waiting = iter(values)
+    while block := list(islice(waiting, BLOCK)):
+        for name in [*pieces]:
+            read = _read_field(block, name)
+            try:
+                if set(map(type, read)) - {classes[name], NoneType}:
+                    raise TypeError
+                pieces[name].append(pa.array(read, _TYPES[classes[name]]))
+            except _REFUSALS:
+                del pieces[name]
+    return {name: pa.concat_arrays(some) for name, some in pieces.items() if some}
+
+
+def _read_field(values: Sequence[Any], name: str) -> list[Any]:
+    if "." not in name:  # which attrgetter takes for a path
+        try:
+            return [*map(attrgetter(name), values)]
+        except AttributeError:
+            pass
+    return [getattr(value, name, None) for value in values]
 
 
 def _tuple_columns(values: Sequence[Any], kinds: Sequence[Kind]) -> Columns:

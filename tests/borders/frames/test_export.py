@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 import duckdb
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 
 from reactive import Avg, Database, Max, Min, PlanError, Sum
+from reactive.borders.frames import arrow_columns
 from tests.borders.frames.cases import COLUMNS, KINDS, ROWS, VIEWS, table_of
 
 
@@ -190,3 +191,20 @@ def test_a_column_without_values_has_the_type_that_is_declared(query: str, is_em
     if query != "sql":
         assert filled == found
     assert {**filled, **{n: t for n, t in TYPES.items() if n in filled}} == filled
+
+
+def test_a_value_that_does_not_fit_is_found_in_any_block_of_rows() -> None:
+    class Measured(NamedTuple):
+        number: int
+        value: float
+
+    last = 2 * arrow_columns.BLOCK + 3
+    rows = Database().table(Measured, name="measured")
+    rows.add_all([Measured(n, n / 2) for n in range(last)])
+    view = rows.order_by(lambda m: -m.number).materialize()
+    assert view.to_arrow().column("number").to_pylist() == list(range(last))[::-1]
+    rows.add(Measured(-1, 7))  # an integer among floats
+    assert view.to_arrow().column("value").to_pylist()[-1] == 7.0
+    rows.add(Measured(-2, "much"))  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match=rf"column 'value', row {last + 1}: 'much' is of type str"):
+        view.to_arrow()
