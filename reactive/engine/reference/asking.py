@@ -40,6 +40,11 @@ from reactive.engine.reference.bags import (
     top_rows,
 )
 from reactive.engine.reference.bags import once as each_once
+from reactive.engine.reference.combined_candidates import (
+    CombinedCandidates,
+    CombinedRows,
+    product_inputs,
+)
 from reactive.engine.reference.groups import (
     Rooms,
     RowCandidates,
@@ -266,6 +271,9 @@ class RepeatedQuery:
             found = self._candidates(node)
             if found is not None:
                 return lambda of, mine: found(of, mine).rows(rooms.now.notes)
+            combined = self._combined(node)
+            if combined is not None:
+                return combined
         if pairing(node) is not None:
             return lambda of, mine: evaluate_node(node, of)
         call = linear_map(node)
@@ -333,6 +341,32 @@ class RepeatedQuery:
             return made
 
         return found
+
+    def _combined(self, node: plan.Where) -> Step | None:
+        """Return the function that combines the rows of a product that equations find.
+
+        Return None if there is no equation, or rows of an input depend on the values around. In a
+        recursion, all rows are combined for each value, since the rows that are read are noted.
+        """
+        tests, source = self._filters(node)
+        inputs = product_inputs(source)
+        if len(inputs) < 2 or any(id(each) in self._open for each in inputs):
+            return None
+        equated = CombinedRows(tests[::-1], inputs)
+        if not equated.is_found:
+            return None
+        key, rooms = ("combined", id(node)), self.rooms
+
+        def rows(of: Of, mine: dict[Any, Any]) -> Bag:
+            found: Bag | None = None
+            if rooms.now.notes is None:
+                made: CombinedCandidates | None = mine.get(key)
+                if made is None:
+                    made = mine[key] = CombinedCandidates(equated, list(map(of, inputs)))
+                found = made.rows() if made.is_usable else None
+            return evaluate_node(node, of) if found is None else found
+
+        return rows
 
 
 class _NodeRows:

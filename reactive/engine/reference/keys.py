@@ -8,7 +8,8 @@
 The keys only tell which pairs can be skipped: pairs for which the predicate is certainly false and
 does not raise. So conditions are read in the order of evaluation, up to the first one that may
 raise in an unknown way. A row is an error row if a part of a condition raises on it, or returns a
-value with unusual comparisons (`has_plain_equality`): all pairs with it are tested.
+value with unusual comparisons (`has_plain_equality`): all pairs with it are tested. Of an `or`, the
+conditions that all its arms share are used.
 
 The optimizer finds keys by another rule, which shares no code with this module.
 """
@@ -20,7 +21,18 @@ from datetime import date, timedelta
 from operator import itemgetter
 from typing import Any
 
-from optimizer.expr import Expr, Function, Lifted, Operation, conjuncts, reads
+from optimizer.expr import (
+    FALSE,
+    And,
+    Attempt,
+    Expr,
+    Function,
+    Lifted,
+    Operation,
+    Or,
+    conjuncts,
+    reads,
+)
 from optimizer.lifting.lift import lift
 from optimizer.record import record
 from reactive.engine.codegen.interpret import Read, interpret_expr, only_binding
@@ -93,7 +105,7 @@ def conditions(predicates: Sequence[Function], count: int, sides: int) -> Condit
     predicates: of the rows of all sides, or of the first ones.
     count: the number of bindings of the first side's rows; the other sides have one.
     """
-    finder = _ConditionFinder(count, sides)
+    finder = ConditionReader(count, sides)
     for predicate in predicates:
         if not all(map(finder.take, conjuncts(_lift_body(predicate)))):
             break
@@ -104,14 +116,16 @@ def _lift_body(predicate: Function) -> Expr:
     return predicate.body if isinstance(predicate, Lifted) else lift(predicate).body
 
 
-class _ConditionFinder:
-    """Collects keys, filters and equations from the conditions."""
+class ConditionReader:
+    """Reader of conditions, which collects keys, filters and equations."""
 
     def __init__(self, count: int, sides: int) -> None:
         self._count = count
         self._sides: list[list[_ConditionPart]] = [[] for _ in range(sides)]
         self._equations: list[Equation] = []
         self._joint: list[Joint] = []
+        self._is_attempt = False
+        """True if the parts that are added make a condition false if they raise."""
 
     def take(self, test: Expr) -> bool:
         """Try to evaluate a condition on single sides, as a key, a filter or a comparison.
@@ -122,20 +136,67 @@ class _ConditionFinder:
         """
         if self._joint and max(self._read_sides(test), default=0) < self._joint[-1].side:
             return False
-        side = self._side(test)
+        side = self.side_of(test)
         if side is not None:
             return self._add((side, test, _Test()))
         match test:
-            case Operation("not", (Operation("==", operands),)):
-                return self._compare(operands, _InequalityCheck())
-            case Operation("not", (Operation(symbol, operands),)) if symbol in COMPARED:
-                return self._compare(operands, COMPARED[symbol]())
             case Operation("==", operands):
                 return self._compare(operands, _LookUpKey())
+            case Or(arms):
+                return self._take_shared(test, list(map(conjuncts, arms)))
+            case Attempt(of, otherwise) if otherwise == FALSE:
+                self._is_attempt = True
+                for condition in _needed(of):
+                    self._take_part(condition)
+                self._is_attempt = False
+                return True
+            case _:
+                return self._check(test)
+
+    def _take_part(self, condition: Expr) -> None:
+        """Use an equation, or a condition of one side, that an attempt needs to succeed."""
+        side = self.side_of(condition)
+        match condition:
+            case _ if side is not None:
+                self._add((side, condition, _Test()))
+            case Operation("==", (one, other)):
+                if None not in (self.side_of(one), self.side_of(other)):
+                    self._compare((one, other), _LookUpKey())
+
+    def _take_shared(self, test: Expr, arms: Sequence[Sequence[Expr]]) -> bool:
+        """Use the conditions that all arms of an `or` share, if it does not raise."""
+        is_safe = self._check(test)
+        first, *others = arms
+        for number, condition in enumerate(first):
+            if not is_safe and number > 0:
+                break  # a condition before it may raise
+            if all(_has(arm if is_safe else arm[:1], condition) for arm in others):
+                self.take(condition)
+        return is_safe
+
+    def _check(self, test: Expr) -> bool:
+        """Add checks that a condition does not raise; return False if they do not suffice."""
+        side = self.side_of(test)
+        if side is not None:
+            return self._add((side, test, _SafetyCheck()))
+        match test:
+            case Operation("not", (operand,)):
+                return self._check(operand)
+            case And(parts) | Or(parts):
+                return all(map(self._check, parts))
+            case Attempt(_, otherwise) if otherwise == FALSE:
+                return True
+            case Operation("==", operands):
+                return self._compare(operands, _InequalityCheck())
             case Operation(symbol, operands) if symbol in COMPARED:
                 return self._compare(operands, COMPARED[symbol]())
             case _:
                 return False
+
+    @property
+    def has_joint(self) -> bool:
+        """True if a value of several sides is looked up."""
+        return bool(self._joint)
 
     def collect(self) -> Conditions:
         """Return the collected conditions."""
@@ -149,14 +210,14 @@ class _ConditionFinder:
         """Return the sides that an expression reads."""
         return {max(0, index - self._count + 1) for index in reads(expr)}
 
-    def _side(self, expr: Expr) -> int | None:
+    def side_of(self, expr: Expr) -> int | None:
         """Return the side that an expression reads; None for several."""
         read = self._read_sides(expr)
         return None if len(read) > 1 else min(read, default=0)
 
     def _compare(self, operands: tuple[Expr, ...], what: _What) -> bool:
         """Use a comparison of a value of one side with a value of another."""
-        sides = [self._side(operand) for operand in operands]
+        sides = [self.side_of(operand) for operand in operands]
         side, other = sides[0], sides[-1]
         if len(sides) != 2:
             return False
@@ -172,7 +233,7 @@ class _ConditionFinder:
 
     def _join(self, several: Expr, single: Expr) -> bool:
         """Use an equation of a value of several sides with a value of a later side."""
-        side, before = self._side(single), max(self._read_sides(several))
+        side, before = self.side_of(single), max(self._read_sides(several))
         value = interpret_expr(several, itemgetter)
         if side is None or side <= before or value is None:
             return False
@@ -189,11 +250,30 @@ class _ConditionFinder:
             return False
         for side, read, what in found:
             if read is not None:
-                self._sides[side].append(_ConditionPart(read, what))
+                self._sides[side].append(_ConditionPart(read, what, self._is_attempt))
         return True
 
     def _binding(self, index: int) -> Read:
         return only_binding if index >= self._count or self._count == 1 else itemgetter(index)
+
+
+def _needed(expr: Expr) -> list[Expr]:
+    """Return conditions that are true if `expr` is: of an `or`, those that all arms share."""
+    match expr:
+        case Or(arms):
+            first, *others = map(conjuncts, arms)
+            return [each for each in first if all(_has(arm, each) for arm in others)]
+        case _:
+            return list(conjuncts(expr))
+
+
+def _has(conditions: Sequence[Expr], condition: Expr) -> bool:
+    """Return True if a condition is among some; the sides of an equation may be exchanged."""
+    match condition:
+        case Operation("==", (one, other)):
+            return condition in conditions or Operation("==", (other, one)) in conditions
+        case _:
+            return condition in conditions
 
 
 def _count_keys(steps: Sequence[_ConditionPart]) -> int:
@@ -216,6 +296,13 @@ class _Test:
         return None if value else FILTERED
 
 
+class _SafetyCheck:
+    """A value that is not looked up but must not raise."""
+
+    def take(self, value: Any, key: list[Any]) -> Any:
+        bool(value)
+
+
 class _InequalityCheck:
     """The value of an inequation, which is not looked up but must not raise."""
 
@@ -236,7 +323,7 @@ class _OrderedLookUp:
         return None if kind is not None and kind == self._kind else ERROR_KEY
 
 
-_What = _LookUpKey | _Test | _InequalityCheck | _OrderedLookUp
+_What = _LookUpKey | _Test | _SafetyCheck | _InequalityCheck | _OrderedLookUp
 COMPARED: dict[str, Callable[[], _What]] = {
     "!=": _InequalityCheck,
     **dict.fromkeys(("<", "<=", ">", ">="), _OrderedLookUp),
@@ -245,27 +332,28 @@ COMPARED: dict[str, Callable[[], _What]] = {
 
 @record
 class _ConditionPart:
-    """A value in a condition, and its role."""
+    """A value in a condition, its role, and True if the condition is false if the value raises."""
 
     read: Read
     what: _What
+    is_attempt: bool
 
 
 def _make_key_function(steps: Sequence[_ConditionPart]) -> Place:
     """Return the function that gives the key of a row; an error key if a part raises."""
-    if len(steps) == 1 and isinstance(steps[0].what, _LookUpKey):
+    if len(steps) == 1 and isinstance(steps[0].what, _LookUpKey) and not steps[0].is_attempt:
         return _place_of_one(steps[0].read)
 
     def place(row: Row) -> Any:
         key: list[Any] = []
-        try:
-            for step in steps:
+        for step in steps:
+            try:
                 said = step.what.take(step.read(row), key)
-                if said is not None:
-                    return said
-        except Exception as error:  # the predicate will raise it again
-            reraise_asynchronous(error)
-            return ERROR_KEY
+            except Exception as error:  # the predicate will raise it again
+                reraise_asynchronous(error)
+                return FILTERED if step.is_attempt else ERROR_KEY
+            if said is not None:
+                return said
         return tuple(key)
 
     return place

@@ -146,14 +146,17 @@ def test_rows_are_those_of_the_reference_after_each_commit(
     @given(edits=edits, times=st.integers(1, 3))
     def run(edits: Any, times: int) -> None:
         db = Database()
-        tables = {"spots": db.table(Spot, name="spots"), "hubs": db.table(Hub, name="hubs")}
+        tables: dict[str, Any] = {
+            "spots": db.table(Spot, name="spots"),
+            "hubs": db.table(Hub, name="hubs"),
+        }
         loop = iterate(lambda hubs: step(tables["spots"], hubs), tables["hubs"], times=times)
         view = loop.materialize()
         for transaction in edits:
             try:
                 with db.transaction():
                     for is_new, (name, row) in transaction:
-                        table: Any = tables[name]
+                        table = tables[name]
                         if is_new or row not in table:
                             table.add(row)
                         else:
