@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 PLAIN = frozenset({int, str, float, bool, NoneType})
 """Key classes whose instances are always hashable."""
+SEVERAL_FILLS = 3
+"""Joins that are filled by a pass over a table before its index is built to fill the next ones."""
 FINDS_NOTHING: Callable[..., Any] = dict[Any, Any]().get
 """Look-up in an empty index."""
 
@@ -85,7 +87,7 @@ class IndexBy:
     gives_keys: ClassVar[bool] = True
     __slots__ = (
         *("__weakref__", "_all_rows", "_hidden", "_index", "_is_empty", "_keeps_rejected"),
-        *("_keyed", "_last", "_orders", "_others", "_table"),
+        *("_keyed", "_last", "_orders", "_others", "_table", "_wanted"),
         *("look_up", "poisoned", "was_empty"),
     )
 
@@ -111,6 +113,8 @@ class IndexBy:
         self._index: Any = own if index is None else index
         self._table = table
         """Lists all rows of the input, until the index is built from them; then None."""
+        self._wanted = 0
+        """The number of joins that the index would have helped to fill, while it is not built."""
         self._is_empty = True
         """True if no row has arrived and the index is not built."""
         self.look_up: Callable[..., Any] | None = None
@@ -359,6 +363,11 @@ class IndexBy:
             yield
         finally:
             self.was_empty = was
+
+    def is_worth_building(self) -> bool:
+        """Return True if the index is to be built to fill a join; each call counts as one join."""
+        self._wanted += 1
+        return self._wanted > SEVERAL_FILLS
 
     def contents(self) -> Iterable[KeyedPair]:
         """Return all pairs with keys; builds the index if most rows of the table are filtered."""

@@ -429,7 +429,23 @@ class ProbeOrders:
     def all(self) -> list[Any]:
         """Return the arguments that join all current rows."""
         self._check()
-        return self._only(0, list(self._nodes[self._starts[0]].contents()))
+        place = self._smallest_place()
+        return self._only(place, list(self._nodes[self._starts[place]].contents()))
+
+    def _smallest_place(self) -> int:
+        """Return the place of the input with the fewest rows, from which all rows are joined.
+
+        It is the first place, if indexes would have to be built that it does not probe.
+        """
+        starts = [self._nodes[port] for port in self._starts]
+        probed = {operator for _, operator in self._not_made.get(0, ())}
+        if not starts[0].is_made and not starts[0].is_worth_building():
+            return 0
+        ready = [n for n, each in enumerate(starts) if n == 0 or each.is_made or each in probed]
+        place = min(ready, key=lambda each: starts[each].index.rows)
+        asked = [each for _, each in self._not_made.get(place, ()) if each not in probed]
+        worth = [each.is_worth_building() for each in asked if not each.is_made]  # counts each
+        return place if all(worth) else 0
 
     def _check(self) -> None:
         """Raise `LookupError` if an index has error rows."""

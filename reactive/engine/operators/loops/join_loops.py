@@ -72,6 +72,10 @@ if TYPE_CHECKING:
 
 MANY = 16
 """Least number of partners of a single row whose pairs are made as a batch."""
+FEW = 256
+"""Most right rows for which an index of the left is built, to join all rows."""
+MANY_TIMES = 8
+"""Least number of left rows for each right row, if the right rows are looked up in the left."""
 Delta = Sequence[KeyedPair]
 Sides = tuple[Any, Any, Callable[..., Any], Callable[..., Any]]
 """Changes of the left and the right, and the look-ups of the right and the left."""
@@ -150,6 +154,8 @@ class JoinIndexes:
         """
         if self.left.poisoned or self.right.poisoned:
             return None
+        if self._starts_right():
+            return ((), self.right.contents(), FINDS_NOTHING, self.left.find(before=False))
         return (self.left.contents(), (), self.right.find(before=False), FINDS_NOTHING)
 
     def batch(
@@ -195,10 +201,14 @@ class JoinIndexes:
         """Return the batch that joins all current rows; None if there is none."""
         if self.left.poisoned or self.right.poisoned:
             return None
-        keyed = self._as_they_came() or self._as_they_are_held()
+        starts_right = self._starts_right()
+        held = _batch_of(self.right if starts_right else self.left)
+        keyed = held if starts_right else self._as_they_came() or held
         if keyed is None:
             return None
         pairs = zip(keyed.keys, keyed.rows, strict=True)
+        if starts_right:
+            return ((), pairs, FINDS_NOTHING, self.left.find(before=False))
         return (pairs, (), self.right.find(before=False), FINDS_NOTHING)
 
     def _as_they_came(self) -> KeyedBatch | None:
@@ -214,17 +224,31 @@ class JoinIndexes:
         keyed = self.left.add_keys(rows)
         return keyed if type(keyed) is KeyedBatch and len(keyed) == held else None
 
-    def _as_they_are_held(self) -> KeyedBatch | None:
-        """Return all left rows in the order of the index; None if they form no batch."""
-        if not self.left.is_made:
-            keyed = self.left.contents()
-            return keyed if type(keyed) is KeyedBatch else None
-        index = self.left.index
-        return index_as_batch(index) if type(index) is Index else None
+    def _starts_right(self) -> bool:
+        """Return True if all rows are joined by probing the left index with the right rows.
+
+        These are a few beside the left rows, as in each view of a family of joins.
+        """
+        left, right = self.left, self.right
+        if right.is_empty or not (left.has_plain_keys and right.has_plain_keys):
+            return False
+        count = right.index.rows  # the left rows would be looked up in this index, too
+        if not left.is_made and (count > FEW or not left.is_worth_building()):
+            return False
+        is_few: bool = MANY_TIMES * count < left.index.rows
+        return is_few
 
     def _meets_empty(self, left: Delta, right: Delta) -> bool:
         """Return True if both sides were empty: the longer one, the right, joins all."""
         return self.left.was_empty and self.right.was_empty and len(left) < len(right)
+
+
+def _batch_of(side: IndexBy) -> KeyedBatch | None:
+    """Return all rows of a side in the order of the index; None if they form no batch."""
+    if not side.is_made:
+        keyed = side.contents()
+        return keyed if type(keyed) is KeyedBatch else None
+    return index_as_batch(side.index) if type(side.index) is Index else None
 
 
 def _at_time(

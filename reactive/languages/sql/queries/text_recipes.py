@@ -7,7 +7,7 @@
 The names in the text must be those of tables, which are the same. If the translation looks at a
 value, or fails, each query of this text is translated.
 
-State:  recipes of `MOST` texts for each database.
+State:  recipes of `kept.MOST` texts for each database.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from optimizer.expr import SlotValue
 from optimizer.plans.check_reads import check_every_read
 from optimizer.plans.substitution import Recipe, UnknownPlace
 from reactive.engine.runtime.interrupts import reraise_asynchronous
-from reactive.languages.sql.statements.kept import LONGEST, MOST, OPEN
+from reactive.languages.sql.statements import kept
 from reactive.languages.sql.terms.scope import OpenValues
 from reactive.languages.sql.terms.values import BindingSchema, Catalog, Environment
 
@@ -54,12 +54,16 @@ class TextRecipes:
 
     def find(self, text: str, parameters: Mapping[str, Any]) -> Translated | None:
         """Return the query of a text, by its recipe; None if the text has to be translated."""
-        if not parameters or len(text) > LONGEST or not all(map(_is_open, parameters.values())):
+        if (
+            not parameters
+            or len(text) > kept.LONGEST
+            or not all(map(_is_open, parameters.values()))
+        ):
             return None
         key = (text, *[(name, type(value)) for name, value in parameters.items()])
         noted = self._noted.get(key)
         if noted is None:
-            if len(self._noted) >= MOST:
+            if len(self._noted) >= kept.MOST:
                 self._noted.pop(next(iter(self._noted)), None)
             self._noted[key] = _NotedText()
             return None
@@ -117,4 +121,4 @@ def _is_open(value: Any) -> bool:
     """Return True if a slot may stand for a value."""
     if type(value) is datetime and (value.tzinfo is not None or value.fold):
         return False
-    return type(value) in OPEN
+    return type(value) in kept.OPEN
