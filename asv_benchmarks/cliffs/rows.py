@@ -6,6 +6,7 @@ from asv_benchmarks.cliffs import (
     cyclic,
     floats,
     loops,
+    mechanisms,
     orders,
     pairs,
     recursive,
@@ -29,6 +30,7 @@ FAMILIES: dict[str, tuple[Cliff, ...]] = {
     "loops": loops.CLIFFS,
     "starting": starting.CLIFFS,
     "spellings": spellings.CLIFFS,
+    "mechanisms": mechanisms.CLIFFS,
 }
 CLIFFS: tuple[Cliff, ...] = tuple(cliff for family in FAMILIES.values() for cliff in family)
 WATCHED = (
@@ -45,8 +47,13 @@ WATCHED = (
     "float sums, one change",
     "closure of a digraph, one edge",
     "PageRank by `left_join`, one edge",
+    f"{views.KINDS} views of a join by a field of the other table, a change",
+    f"{views.KINDS} alerts above groups, a change",
+    *(cliff.name for cliff in mechanisms.CLIFFS),
+    "`replace_where` of 50 rows by a field",
+    '`db.execute("update ... where id = :id")`',
 )
-"""One or two of each family, which asv and `make bench` measure."""
+"""Some of each family, which asv and `make bench` measure."""
 
 
 def cliff_of(name: str) -> Cliff:

@@ -1,4 +1,4 @@
-"""Transactions of one statement, updates that change nothing, `&` beside `and`, refused rows."""
+"""Transactions and lists of one, updates, `replace_where`, SQL, `&` beside `and`, refused rows."""
 
 from __future__ import annotations
 
@@ -27,6 +27,66 @@ def in_transaction(size: int) -> Sides:
 def updates(size: int) -> Sides:
     """Rows replaced by themselves; the neighbour replaces them by others and back."""
     return _summed(size, _by_itself), _summed(size, _by_another)
+
+
+def lists(size: int) -> Sides:
+    """Rows added by `add_all`, in lists of one; the neighbour adds them."""
+    return _summed(size, _as_lists), _summed(size, _plainly)
+
+
+def replaced(size: int) -> Sides:
+    """Rows of one key replaced by themselves, found by a condition; the neighbour knows them."""
+    return _summed(size, _by_condition), _summed(size, _as_given)
+
+
+def executed(size: int) -> Sides:
+    """One row updated by its key in SQL, and by `update`."""
+    return _keyed(size, _by_statement), _keyed(size, _by_key)
+
+
+def _as_lists(db: Database, sold: Table[Sold], rows: list[Sold]) -> None:
+    for row in rows:
+        sold.remove_all([row])
+        sold.add_all([row])
+
+
+def _by_condition(db: Database, sold: Table[Sold], rows: list[Sold]) -> None:
+    for key in range(10):
+        new = [row._replace(amount=row.amount + 1) for row in sold if row.key == key]
+        for each in (new, [row._replace(amount=row.amount - 1) for row in new]):
+            sold.replace_where(lambda s: s.key == key, each)
+
+
+def _as_given(db: Database, sold: Table[Sold], rows: list[Sold]) -> None:
+    for key in range(10):
+        old = [row for row in sold if row.key == key]
+        new = [row._replace(amount=row.amount + 1) for row in old]
+        for gone, come in ((old, new), (new, old)):
+            with db.transaction():
+                sold.remove_all(gone)
+                sold.add_all(come)
+
+
+def _by_statement(db: Database, sold: Any, rows: list[Sold]) -> None:
+    for row in rows:
+        db.execute("update sold set amount = :amount where id = :id", amount=-1, id=row.id)
+        db.execute("update sold set amount = :amount where id = :id", amount=row.amount, id=row.id)
+
+
+def _by_key(db: Database, sold: Any, rows: list[Sold]) -> None:
+    for row in rows:
+        sold.update(row.id, amount=-1)
+        sold.update(row.id, amount=row.amount)
+
+
+def _keyed(size: int, do: Callable[[Database, Any, list[Sold]], None]) -> Timed:
+    db = Database()
+    sold = db.table(Sold, name="sold", key="id")
+    rows = _rows(size)
+    sold.add_all(rows)
+    view = sold.where(lambda s: s.amount < 0).materialize()
+    some = rows[:CHANGES]
+    return Timed(lambda _: do(db, sold, some), 2 * len(some), lambda: None, lambda _: len(view))
 
 
 def _in_transactions(db: Database, sold: Table[Sold], rows: list[Sold]) -> None:
@@ -143,6 +203,9 @@ def _rows(size: int) -> list[Sold]:
 CLIFFS = (
     Cliff("a transaction of one statement", "the statement", in_transaction, 5_000, most=1.3),
     Cliff("`update(x, x)`", "`update(x, y)`", updates, 5_000, most=1.0),
+    Cliff("`add_all([x])`", "`add(x)`", lists, 5_000, most=1.5),
+    Cliff("`replace_where` of 50 rows by a field", "these rows", replaced, 5_000, most=1.5),
+    Cliff('`db.execute("update ... where id = :id")`', "`update`", executed, 5_000, most=3.0),
     Cliff("`(a.k == b.k) & (c.k == b.k)`, load", "`and`", joined, 3_000, most=1.3),
     Cliff("changes after a refused row", "without it", refused, 20_000, most=1.3),
 )

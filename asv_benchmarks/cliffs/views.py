@@ -86,6 +86,31 @@ def _of_kinds(size: int, views: int) -> Timed:
     return Timed(do, 2 * CHANGES, lambda: None, lambda state: [view.value for view in kept[:20]])
 
 
+def alerts(size: int) -> Sides:
+    """Groups whose sum exceeds a limit, each view with another limit."""
+    return _of_limits(size, KINDS), _of_limits(size, 20)
+
+
+def _of_limits(size: int, views: int) -> Timed:
+    db = Database()
+    sold = db.table(Sold, name="sold")
+    sold.add_all(_rows(size))
+    sums = sold.group_by(lambda s: s.product).aggregate(Sum(lambda s: s.amount))
+
+    def view(limit: int) -> Any:
+        return sums.where(lambda product, total: total > limit).materialize()
+
+    kept = [view(10**9 + number) for number in range(views)]
+    new = [Sold(-1 - number, number % 7, 5, 100 + number) for number in range(CHANGES)]
+
+    def do(state: object) -> None:
+        for row in new:
+            sold.add(row)
+            sold.remove(row)
+
+    return Timed(do, 2 * CHANGES, lambda: None, lambda state: [len(view) for view in kept[:20]])
+
+
 def chain(sold: Table[Sold], levels: int) -> list[Any]:
     """Views of views, each of the one before."""
     views: list[Any] = [sold.where(lambda s: s.quantity > 0).materialize()]
@@ -200,6 +225,7 @@ CLIFFS = (
         5_000,
         most=2.5,
     ),
+    Cliff(f"{KINDS} alerts above groups, a change", "20 alerts", alerts, 5_000, most=2.0),
     Cliff(
         "a chain of 20 views, a change, per level", "5 levels", many(chain, 20, 5), 5_000, most=1.3
     ),
