@@ -13,6 +13,7 @@ lazily(
     "optimizer.kinds.texts",
     "optimizer.lifting.callable_parameters",
     "optimizer.lifting.frozen_containers",
+    "optimizer.lifting.named_values",
     "optimizer.lifting.outer_values",
     "optimizer.plans.clauses",
     "optimizer.plans.closures",

@@ -55,7 +55,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Shapes, is_of_values, is_value, total
 from optimizer.expressions.simplification import evaluated_attribute
 from optimizer.expressions.text import surely
-from optimizer.lifting import frozen_containers, outer_values
+from optimizer.lifting import frozen_containers, named_values, outer_values
 from optimizer.lifting.readings import (
     UNSET,
     Queries,
@@ -179,9 +179,12 @@ def tree_of(function: FunctionType) -> ast.Lambda | ast.FunctionDef:
         raise Unreadable(tree.reason, tree.remedy)
     if not isinstance(tree, ast.Lambda | ast.FunctionDef):
         raise Unreadable("it is no plain function")
-    if binds(tree):
-        raise Unreadable("':=', 'await' or 'yield' in it", "write it without")
-    return tree
+    if not binds(tree):
+        return tree
+    inlined = named_values.inline_named_values(tree)
+    if isinstance(inlined, NoSyntax):
+        raise Unreadable(inlined.reason, inlined.remedy)
+    return inlined
 
 
 def bound_arguments(
@@ -354,11 +357,24 @@ class Reader:
                 return self._call(node)
             case ast.JoinedStr(values):
                 return Text(tuple(map(self.expr, values)))
+            case ast.NamedExpr(_, value):
+                return self._named_value(value)
             case ast.FormattedValue(value, conversion, spec):
                 mark = "" if conversion < 0 else f"!{chr(conversion)}"
                 return Formatted(self.expr(value), mark, None if spec is None else self.expr(spec))
             case _:
                 return self.kept(node)
+
+    def _named_value(self, node: ast.expr) -> Expr:
+        """Return a value that is evaluated again where its name is read; raise `Unreadable` if that
+        may make a difference."""
+        found = self.expr(node)
+        if not is_value(found, self.shapes):
+            raise Unreadable(
+                "':=' names a value that may be an iterator",
+                "write it without, or give the rows a class that declares its fields",
+            )
+        return found
 
     def _name(self, node: ast.Name, name: str) -> Expr:
         """Return the value of a name; raise `Unreadable` for a local variable that may be unset."""

@@ -224,7 +224,7 @@ def test_a_part_that_has_no_node_is_kept_with_what_it_reads() -> None:
             "def f(s):\n    try:\n        return s.age\n    except Exception:\n        return 0\n",
             "'try'",
         ),
-        ("def f(s):\n    return (age := s.age) and age > 3\n", "':=', 'await' or 'yield' in it"),
+        ("def f(s):\n    return s and (age := s.age) or age\n", "':=', 'await' or 'yield' in it"),
         ("def f(*rows):\n    return rows[0].age\n", "any number of arguments"),
         (
             "def f(s):\n    a, b = s.first_name, s.age\n    return b\n",
