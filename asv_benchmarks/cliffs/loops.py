@@ -70,7 +70,7 @@ def _comprehended(nodes: Rel, shares: Rel, ranks: Rel) -> Rel:
     )
 
 
-def _tolerant(edges: Rel) -> Rel:
+def tolerant_ranks(edges: Rel) -> Rel:
     return _ranked(
         _left_joined,
         edges,
@@ -137,7 +137,7 @@ CLIFFS = (
     Cliff(
         "PageRank with a tolerance, 100 edges",
         "20 rounds",
-        partial(beside, _plain(_tolerant), BY_UNION_ALL, BATCH),
+        partial(beside, _plain(tolerant_ranks), BY_UNION_ALL, BATCH),
         300,
         most=5.0,
     ),
