@@ -74,6 +74,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.engine.codegen.emitter.LONGEST": Threshold(0),
     "reactive.engine.dataflow.schedule.BLOCK": Threshold(1),
     "reactive.engine.dataflow.schedule.MOST": Threshold(0),
+    "reactive.engine.dataflow.schedule.MANY": Threshold(1),
     "reactive.engine.dataflow.graph.MANY_SCHEDULES": Threshold(0),
     "reactive.engine.collections.index.FEW": Threshold(0),
     "reactive.engine.collections.index.SAMPLED": Threshold(0),
@@ -381,6 +382,8 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.engine.operators.aggregate.WEIGHT": "a place in a list",
     "reactive.engine.operators.fixpoint.fixpoint.MOST_SHOWN": "what is shown",
     "reactive.engine.operators.order_by.LOADED": "a place",
+    "reactive.engine.operators.order_by.EXCHANGED": "a place",
+    "reactive.engine.operators.order_by.EXCHANGE_COST": "a factor",
     "reactive.engine.operators.loop.loop_recomputation.MOST_SHOWN": "what is shown",
     "reactive.engine.compiler.inner_graph.MOST_TOUCHED": "no bound",
     "reactive.engine.reference.verify.ROUNDING": "a factor",
@@ -442,6 +445,7 @@ NO_THRESHOLDS: dict[str, str] = {
 
 WIDE = (
     "reactive.engine.dataflow.schedule.MOST",
+    "reactive.engine.dataflow.schedule.MANY",
     "reactive.engine.dataflow.graph.MANY_SCHEDULES",
     "reactive.engine.transactions.commit.MANY",
 )

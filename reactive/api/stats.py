@@ -106,7 +106,7 @@ def explain_analyzed(root: plan.Node, engine: Engine) -> Explanation:
             rows, size = node.operator.remote.footprint()
             return f"  [{node.operator.describe()}; {rows} rows, {size} bytes there]"
         held = _operator_stats(node)
-        anew = getattr(node.operator, "evaluated", 0)
+        anew = getattr(node.operator, "evaluated", 0) + node.recomputed
         often = f", {anew} times evaluated anew" if anew else ""
         often += ", state read from the store" if node.rank in read else ""
         return f"  [{held.rows} rows, {held.bytes} bytes, {held.touched} touched{often}]"

@@ -90,6 +90,10 @@ class RankedIndex:
         """Yield each row with its key, in stored order."""
         return zip(chain.from_iterable(self._keys), self, strict=True)
 
+    def columns(self) -> tuple[list[Any], list[Row]]:
+        """Return the keys and the rows, in stored order."""
+        return list(chain.from_iterable(self._keys)), list(self)
+
     def insert(self, key: Any, row: Row) -> At:
         """Insert a row as the newest; nothing changes if a comparison raises."""
         maxes = self._maxes

@@ -13,10 +13,20 @@ Cost: one or two hashes per row.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from itertools import repeat as repeat_value
+from typing import Any, overload
 
-from reactive.engine.collections.zset import Pairs, Row, UniformDelta, fill_empty, is_mixed
+from reactive.engine.collections.zset import (
+    Pair,
+    Pairs,
+    Row,
+    UniformDelta,
+    consolidate,
+    fill_empty,
+    is_mixed,
+)
 
 
 def change_whole_rows(weights: dict[Row, int], delta: Pairs) -> bool:
@@ -110,6 +120,29 @@ def _restore_weights(weights: dict[Row, int], pairs: Pairs) -> None:
             weights[row] = weight
 
 
+def different_keys(old: dict[Row, Any], new: dict[Row, Any]) -> list[Pair]:
+    """Return the keys that only one of two dictionaries has, those of `old` with the weight -1.
+
+    The stored hashes are used: no row is hashed again.
+
+    >>> different_keys({"a": 1, "b": 1}, {"b": 2, "c": 1})
+    [('a', -1), ('c', 1)]
+    """
+    gone, come = set(old).difference(new), set(new).difference(old)
+    return [*zip(gone, repeat_value(-1)), *zip(come, repeat_value(1))]
+
+
+def different_weights(old: dict[Row, int], new: dict[Row, int]) -> list[Pair]:
+    """Return the changes of weights from `old` to `new`.
+
+    >>> different_weights({"a": 1, "b": 1}, {"b": 3})
+    [('b', 2), ('a', -1)]
+    """
+    changed = [(row, weight - old.get(row, 0)) for row, weight in new.items()]
+    gone = [(row, -weight) for row, weight in old.items() if row not in new]
+    return [pair for pair in changed if pair[1]] + gone
+
+
 def exchange_rows(weights: dict[Row, int], pairs: Pairs) -> bool:
     """Apply a delta that deletes rows with their whole weight, and inserts others that are new.
 
@@ -139,3 +172,38 @@ def exchange_rows(weights: dict[Row, int], pairs: Pairs) -> bool:
                 weights.popitem()  # the last rows; without hashing, which may raise
             _restore_weights(weights, [(row, -weight) for row, weight in deleted])
     return True
+
+
+class NetDelta(Sequence[Pair]):
+    """A delta that is consolidated when read: a load without subscribers hashes no row.
+
+    It is true even if its rows only moved.
+    """
+
+    __slots__ = ("_delta", "_pairs")
+
+    def __init__(self, delta: Pairs) -> None:
+        self._delta = delta
+        self._pairs: Pairs | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._delta)
+
+    def __len__(self) -> int:
+        return len(self._net())
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self._net())
+
+    @overload
+    def __getitem__(self, place: int) -> Pair: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Pair]: ...
+    def __getitem__(self, place: int | slice) -> Pair | Sequence[Pair]:
+        return self._net()[place]
+
+    def _net(self) -> Pairs:
+        """Return the consolidated delta, which is computed once."""
+        if self._pairs is None:
+            self._pairs = consolidate(self._delta)
+        return self._pairs

@@ -121,6 +121,8 @@ def net_by_identity(pairs: Sequence[Pair]) -> list[Pair]:
     >>> net_by_identity([(word, 1), ("b", 1), (word, 1), ("b", -1)])
     [('a', 2)]
     """
+    if len({id(row) for row, _ in pairs}) == len(pairs):
+        return list(pairs)
     net: dict[int, Pair] = {}
     for row, weight in pairs:
         net[id(row)] = (row, net.get(id(row), (row, 0))[1] + weight)

@@ -55,10 +55,12 @@ from reactive.engine.dataflow.schedule import (
     compiled_step,
     deliveries,
     find_reached_nodes,
+    has_many_rows,
     rank_of_node,
     undo_failed_commit,
 )
 from reactive.engine.dataflow.watch import OnStale, Watch
+from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 if TYPE_CHECKING:
     from reactive.engine.dataflow.walk import Walk
@@ -288,7 +290,7 @@ class Graph:
         """
         changes = with_past(self, changes)
         schedule = self._schedules.get(tuple([source for source, _ in changes]))
-        if schedule is None or schedule.compiled_step is None:
+        if schedule is None or schedule.compiled_step is None or has_many_rows(changes):
             self.publish(self._prepare_step(changes, version, between))
             return
         schedule.compiled_step(*[delta for _, delta in changes], version, between=between)
@@ -318,7 +320,8 @@ class Graph:
         try:
             for source, _ in changes:
                 self.watch.look(source)
-            schedule.step(changes, step.stepped, step.leaf_deltas, self.watch.check)
+            if not (has_many_rows(changes) and self._recompute(schedule, changes, step)):
+                schedule.step(changes, step.stepped, step.leaf_deltas, self.watch.check)
             step.address()
             if between is not None:
                 between()
@@ -327,6 +330,33 @@ class Graph:
             self._take_back(error, step.stepped)
             raise
         return step
+
+    def _recompute(
+        self, schedule: Schedule | Walk, changes: Sequence[Fed], step: CommitStep
+    ) -> bool:
+        """Step what the changes reach, and evaluate nodes anew for which that takes less time.
+
+        Return False, with nothing done, if there are none, or if one raises: then the changes
+        decide if the commit raises.
+        """
+        if self.past or not isinstance(schedule, Schedule):
+            return False
+        from reactive.engine.dataflow.recomputation import find_recomputation
+
+        anew = find_recomputation(self, schedule, changes)
+        if anew is None:
+            return False
+        try:
+            schedule.step(changes, step.stepped, step.leaf_deltas, self.watch.check, anew)
+        except Exception as error:
+            reraise_asynchronous(error)
+            schedule.clear()
+            if not step.undo():
+                raise
+            step.stepped.clear()
+            step.leaf_deltas.clear()
+            return False
+        return True
 
     def publish(self, step: CommitStep) -> None:
         """Publish a prepared step as its version."""

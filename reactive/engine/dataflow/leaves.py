@@ -13,10 +13,10 @@ State:  the rows of the view; none in leaves that read the operator below.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, ItemsView, Iterable, Mapping
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, overload
+from typing import Any, ClassVar
 
 from reactive.engine.collections import whole_rows
 from reactive.engine.collections.index import NOTHING
@@ -34,6 +34,7 @@ from reactive.engine.collections.zset import (
     repeat_rows,
 )
 from reactive.engine.operators import order_by
+from reactive.engine.operators.operator import DetachedState
 
 Key = Callable[[Row], Any]
 MANY = 16
@@ -51,6 +52,9 @@ class ViewRows:
     (2, [('a', 2)])
     """
 
+    change_cost: ClassVar[float] = 2.5
+    emits_changes: ClassVar[bool] = True
+    is_detachable: ClassVar[bool] = True
     __slots__ = ("_last", "_weights", "size", "touched")
     edits: tuple[Edit, ...] = ()
 
@@ -114,6 +118,22 @@ class ViewRows:
 
     def commit(self) -> None:
         self._last = ()
+
+    def detach_state(self) -> DetachedState:
+        """Empty the view."""
+        kept, size = self._weights, self.size
+        self._weights, self.size = {}, 0
+
+        def restore() -> None:
+            self._weights, self.size, self._last = kept, size, ()
+
+        return DetachedState(restore, lambda: self._changes_since(kept, size))
+
+    def _changes_since(self, kept: dict[Row, int], size: int) -> list[Pair]:
+        """Return the difference from the rows `kept`, which were `size` with repeated ones."""
+        if size == len(kept) and self.size == len(self._weights):
+            return whole_rows.different_keys(kept, self._weights)
+        return whole_rows.different_weights(kept, self._weights)
 
     def __len__(self) -> int:
         return self.size
@@ -314,6 +334,17 @@ class Records(ViewRows):
         super().undo()
         self._arrange(negate(changes))
 
+    def detach_state(self) -> DetachedState:
+        """Empty the view, and the rows by key."""
+        detached, by_key = super().detach_state(), self._by_key
+        self._by_key = {}
+
+        def restore() -> None:
+            detached.restore()
+            self._by_key = by_key
+
+        return DetachedState(restore, detached.changes)
+
     def find(self, key: Any) -> Row | None:
         """Return the row of a key, or None."""
         return self._by_key.get(key)
@@ -438,9 +469,9 @@ class BorrowedOrder(BorrowedLeaf):
 
     def step(self, delta: Pairs) -> Pairs:
         """Return the delta; a batch, or a delta with moved parts, is consolidated when read."""
-        return (
-            _NetDelta(delta) if delta.__class__ is UniformDelta or self.order.shows_parts else delta
-        )
+        if delta.__class__ is UniformDelta or self.order.shows_parts:
+            return whole_rows.NetDelta(delta)
+        return delta
 
     @property
     def edits(self) -> Iterable[Edit]:  # type: ignore[override]
@@ -492,39 +523,4 @@ class ChangesOnly(BorrowedLeaf):
         if hasattr(delta, "is_net"):
             return delta
         moves = self.order is not None and self.order.shows_parts
-        return _NetDelta(delta) if moves else consolidate(delta)
-
-
-class _NetDelta(Sequence[Pair]):
-    """A delta that is consolidated when read: a load without subscribers hashes no row.
-
-    It is true even if its rows only moved.
-    """
-
-    __slots__ = ("_delta", "_pairs")
-
-    def __init__(self, delta: Pairs) -> None:
-        self._delta = delta
-        self._pairs: Pairs | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._delta)
-
-    def __len__(self) -> int:
-        return len(self._net())
-
-    def __iter__(self) -> Iterator[Pair]:
-        return iter(self._net())
-
-    @overload
-    def __getitem__(self, place: int) -> Pair: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Pair]: ...
-    def __getitem__(self, place: int | slice) -> Pair | Sequence[Pair]:
-        return self._net()[place]
-
-    def _net(self) -> Pairs:
-        """Return the consolidated delta, which is computed once."""
-        if self._pairs is None:
-            self._pairs = consolidate(self._delta)
-        return self._pairs
+        return whole_rows.NetDelta(delta) if moves else consolidate(delta)

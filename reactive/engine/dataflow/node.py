@@ -96,6 +96,7 @@ class Node:
             "in_flight",
             "by_key",
             "partnered",
+            "recomputed",
             "tracers",
             "wiring",
         ),
@@ -173,6 +174,8 @@ class Node:
         """The ports whose rows change nothing without a partner at the other port."""
         self.wiring: tuple[Any, ...] = ()
         """The roles of its inputs, if the physical node does not tell them."""
+        self.recomputed = 0
+        """The number of commits that evaluated it anew (`recomputation.py`)."""
         self.consumers: list[tuple[Node, int]] = []
         self.blank: tuple[Sequence[Any], ...] = ((),) * len(inputs)
         self.inbox: list[Sequence[Any]]
@@ -355,18 +358,22 @@ def fill_node(graph: Any, node: Node) -> None:
         return [graph.contents(source) for source in node.inputs]
 
     def compute() -> None:
-        rows = inputs()
-        with graph.running(node), ExitStack() as filled:
-            for source in node.inputs:
-                if hasattr(source.operator, "as_filled"):
-                    filled.enter_context(source.operator.as_filled())
-            node.run(*rows)
-        node.operator.commit()
+        compute_state(graph, node, inputs())
 
     if graph.restoration is None:
         compute()
     else:
         graph.restoration.fill(node, inputs, compute)
+
+
+def compute_state(graph: Any, node: Node, rows: Sequence[Sequence[Any]]) -> None:
+    """Compute the state of an empty operator from all rows of its inputs."""
+    with graph.running(node), ExitStack() as filled:
+        for source in node.inputs:
+            if hasattr(source.operator, "as_filled"):
+                filled.enter_context(source.operator.as_filled())
+        node.run(*rows)
+    node.operator.commit()
 
 
 Kind = tuple[Form, tuple[bool, bool]]

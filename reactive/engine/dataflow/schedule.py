@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from reactive.engine.dataflow.delta import Moves
     from reactive.engine.dataflow.discrimination import Delivery
     from reactive.engine.dataflow.node import LeafDelta, Node
+    from reactive.engine.dataflow.recomputation import Recomputation
     from reactive.engine.dataflow.routing import Routing
     from reactive.engine.operators.operator import InLine
     from reactive.engine.operators.order_by import OrderBy
@@ -398,6 +399,8 @@ def find_leaf_moves(leaf: Node) -> Moves | None:
     return found
 
 
+MANY = 512
+"""Least number of changed rows for which operators may be evaluated anew."""
 OFTEN = 8
 """Walks after which generated code replaces a schedule of up to this number of nodes."""
 LATEST = 64
@@ -408,6 +411,11 @@ MOST = 1000
 Check = Callable[["Node"], None]
 Fed = tuple["Node", Sequence[Any]]
 """A source, and a delta of it."""
+
+
+def has_many_rows(changes: Sequence[Fed]) -> bool:
+    """Return True if a delta has so many rows that operators may be evaluated anew."""
+    return any(len(delta) >= MANY for _, delta in changes)
 
 
 class Schedule:
@@ -428,22 +436,27 @@ class Schedule:
         stepped: list[UndoableStep],
         leaf_deltas: list[LeafDelta],
         check: Check,
+        anew: Recomputation | None = None,
     ) -> None:
         """Step what the changes reach.
 
         The call appends each stateful node to `stepped`, before it steps, and the output of each
-        leaf to `leaf_deltas`.
+        leaf to `leaf_deltas`. The nodes of `anew` are evaluated anew.
         """
         self._walks += 1
         for source, delta in changes:
             source.send(delta)
         for node in self.nodes:
-            if node.dirty:
+            is_anew = anew is not None and node in anew.nodes
+            if node.dirty or is_anew:
                 if node.guards:
                     check(node)
-                if node.stateful:
-                    stepped.append(node)
-                out = node.step(*node.inbox)
+                if anew is not None and is_anew:
+                    out = anew.evaluate(node, stepped)
+                else:
+                    if node.stateful:
+                        stepped.append(node)
+                    out = node.step(*node.inbox)
                 node.clear()
                 if out:
                     node.send(out)

@@ -47,7 +47,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
 
 from reactive.engine.collections.exact import state_bytes
 from reactive.engine.collections.zset import (
@@ -65,7 +65,9 @@ from reactive.engine.operators.accumulators import (
     CountAccumulator,
     SumAccumulator,
     UserAccumulator,
+    ValuesAccumulator,
 )
+from reactive.engine.operators.operator import DetachedState
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Value = Callable[[Row], Any]
@@ -93,6 +95,8 @@ class GroupAggregates:
     [((4, 2, 8), -1), ((4, 1, 4), 1), ((3, 1, 3), -1)]
     """
 
+    change_cost: ClassVar[float] = 3.5
+    emits_changes: ClassVar[bool] = True
     __slots__ = (
         *("_adders", "_bare", "_before", "_homes", "_key", "_last", "_own", "_to_canonical"),
         *(
@@ -139,8 +143,7 @@ class GroupAggregates:
         ]
         self.touched = 0
         if key is None:
-            self.groups[()] = group = self._new()
-            group[SHOWN] = self._show((), group)
+            self._add_single_group()
 
     def step(self, delta: Pairs) -> list[Pair]:
         """Return the changed rows; if a mixed delta raises, retry its net, deletions first."""
@@ -241,6 +244,40 @@ class GroupAggregates:
         self.groups.clear()
         self.groups.update((key, group.copy()) for key, group in groups.items())
 
+    @property
+    def is_detachable(self) -> bool:
+        """True if the results depend on the rows alone, and not on the order in which they came."""
+        own = (CountAccumulator, SumAccumulator, AvgAccumulator, ValuesAccumulator)
+        return not self.keeps_negative and all(isinstance(each, own) for each in self.accumulators)
+
+    def detach_state(self) -> DetachedState:
+        """Empty the groups, in the same dictionary, to which loops refer."""
+        kept, groups = dict(self.groups), self.groups
+
+        def restore() -> None:
+            groups.clear()
+            groups.update(kept)
+            self.commit()
+
+        groups.clear()
+        if self._key is None:
+            self._add_single_group()
+        return DetachedState(restore, lambda: self._changes_since(kept))
+
+    def _changes_since(self, kept: Mapping[Any, Group]) -> list[Pair]:
+        """Return the changes of the shown rows since the groups were `kept`."""
+        out: list[Pair] = []
+        for key, group in self.groups.items():
+            before = kept.get(key)
+            old, new = None if before is None else before[SHOWN], group[SHOWN]
+            if old == new:
+                group[SHOWN] = old  # as in `differences`
+                continue
+            out += [(row, weight) for row, weight in ((old, -1), (new, 1)) if row is not None]
+        gone = [group[SHOWN] for key, group in kept.items() if key not in self.groups]
+        out += [(row, -1) for row in gone if row is not None]
+        return self._out(out)
+
     def footprint(self) -> tuple[int, int]:
         """Return the number of groups, and the bytes of their states and shown rows."""
         size = sys.getsizeof(self.groups)
@@ -280,6 +317,11 @@ class GroupAggregates:
             )
         ]
         return [0, *states, None]
+
+    def _add_single_group(self) -> None:
+        """Add the group of an aggregate without a key, which exists without rows."""
+        self.groups[()] = group = self._new()
+        group[SHOWN] = self._show((), group)
 
     def _touch(self, keys: list[Any], delta: Pairs) -> list[Group]:
         """Return the group of each row, with the weight added; save the previous groups."""

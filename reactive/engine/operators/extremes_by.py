@@ -27,7 +27,7 @@ from reactive.engine.collections.index import NOTHING
 from reactive.engine.collections.values import ORDERED, OrderedValues
 from reactive.engine.collections.zset import canonical
 from reactive.engine.operators.join import Change, JoinSides, Sums, SumsBy
-from reactive.engine.operators.operator import BailOut
+from reactive.engine.operators.operator import BailOut, DetachedState
 
 NUMBERED = ORDERED | {type(None)}
 """Classes with a total order, and None, which compares with no other value."""
@@ -172,6 +172,17 @@ class ExtremesBy(SumsBy):
     def commit(self) -> None:
         if self._before:
             self._log, self._before = [], {}
+
+    def detach_state(self) -> DetachedState:
+        """Empty the sums and the values."""
+        detached, values = super().detach_state(), self._values
+        self._values = [{} for _ in values]
+
+        def restore() -> None:
+            detached.restore()
+            self._values, self._log, self._before = values, [], {}
+
+        return DetachedState(restore)
 
     def negate(self, changes: Sequence[Change]) -> list[Change]:
         """Return the changes that undo `changes`."""

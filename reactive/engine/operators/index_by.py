@@ -53,6 +53,7 @@ from reactive.engine.collections.index import (
 )
 from reactive.engine.collections.trie import Trie
 from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate, is_mixed
+from reactive.engine.operators.operator import DetachedState
 
 if TYPE_CHECKING:
     from reactive.engine.collections.key_orders import KeyOrders
@@ -85,6 +86,8 @@ class IndexBy:
     """
 
     gives_keys: ClassVar[bool] = True
+    change_cost: ClassVar[float] = 3.5
+    emits_changes: ClassVar[bool] = False
     __slots__ = (
         *("__weakref__", "_all_rows", "_hidden", "_index", "_is_empty", "_keeps_rejected"),
         *("_keyed", "_last", "_orders", "_others", "_table", "_wanted"),
@@ -379,6 +382,35 @@ class IndexBy:
             self._take(keyed)
             self._table, self.look_up = None, self._index.find
         return keyed
+
+    @property
+    def held_rows(self) -> int | None:
+        """The number of rows in the index; None if it is not built."""
+        return self._index.rows if self._table is None else None
+
+    @property
+    def is_detachable(self) -> bool:
+        return type(self._index) is Index and not (self.poisoned or self._keeps_rejected)
+
+    def detach_state(self) -> DetachedState | None:
+        """Empty the index, whose dictionary is the same from then on: loops refer to it."""
+        if self._table is not None:
+            return None
+        index = self._index
+        kept, rows = dict(index.buckets), index.rows
+        self._drop_orders()
+
+        def restore() -> None:
+            self._drop_orders()
+            self.commit()
+            self.poisoned = False
+            index.buckets.clear()
+            index.buckets.update(kept)
+            index.rows = rows
+
+        index.buckets.clear()
+        index.rows = 0
+        return DetachedState(restore)
 
     def footprint(self) -> tuple[int, int]:
         ordered = sum(orders.bytes() for orders in (self._orders or {}).values())

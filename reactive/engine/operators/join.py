@@ -104,7 +104,7 @@ from reactive.engine.collections.index import (
 from reactive.engine.collections.zset import Pair, Row, consolidate, family_of, interval, point
 from reactive.engine.operators.aggregate import SUMS, Inputs, State
 from reactive.engine.operators.index_by import IndexBy
-from reactive.engine.operators.operator import BailOut, InLine
+from reactive.engine.operators.operator import BailOut, DetachedState, InLine
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 
@@ -266,6 +266,8 @@ class SumsBy:
         )
         self.touched = 0
 
+    change_cost: ClassVar[float] = 2
+    emits_changes: ClassVar[bool] = False
     has_plain_keys: ClassVar[bool] = True
     is_made: ClassVar[bool] = True
     is_empty: ClassVar[bool] = False
@@ -365,6 +367,32 @@ class SumsBy:
         self._merge(self.sums, list(zip(state["keys"], state["sums"], strict=True)))
         if self._sides is not None:
             self._sides.is_filled = True
+
+    @property
+    def held_rows(self) -> int:
+        """The number of keys that have sums."""
+        return len(self.sums)
+
+    @property
+    def is_detachable(self) -> bool:
+        return self._is_whole
+
+    def detach_state(self) -> DetachedState:
+        """Empty the sums, in the same dictionary, to which loops refer."""
+        kept, sides = dict(self.sums), self._sides
+        is_filled = sides is not None and sides.is_filled
+
+        def restore() -> None:
+            self.sums.clear()
+            self.sums.update(kept)
+            self._last, self._is_whole = (), True
+            if sides is not None:
+                sides.is_filled = is_filled
+
+        self.sums.clear()
+        if sides is not None:
+            sides.is_filled = False
+        return DetachedState(restore)
 
     def find_before(
         self, changes: Sequence[Change], asked: Iterable[Any]

@@ -28,8 +28,8 @@ delta they call these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
 
 from optimizer import plan
 from optimizer.record import record
@@ -52,6 +52,44 @@ class Stateful(Protocol):
     def footprint(self) -> tuple[int, int]:
         """Return the number of stored rows, and the approximate bytes of the state."""
         ...
+
+
+@record
+class DetachedState:
+    """The state that an operator had before it was emptied.
+
+    restore: makes it the state of the operator again, in place of the current one.
+    changes: returns the difference of the output since then, as the operator is filled again; None
+        if the output is not stored, but asked of the operator (`contents`).
+    """
+
+    restore: Callable[[], None]
+    changes: Callable[[], Sequence[Any]] | None = None
+
+
+class Detachable(Protocol):
+    """Further members of an operator that can be emptied and filled again within a commit."""
+
+    change_cost: ClassVar[float]
+    """The time that a changed row takes, as a multiple of that of a row of a load; 0 if it takes
+    less."""
+    emits_changes: ClassVar[bool]
+    """True if the detached state has `changes`."""
+
+    @property
+    def is_detachable(self) -> bool:
+        """True if its state depends on its rows alone, and no row has a negative weight."""
+        ...
+
+    def detach_state(self) -> DetachedState | None:
+        """Empty the operator, and return its state; None if it holds none yet."""
+        ...
+
+
+def can_be_emptied(operator: Any) -> bool:
+    """Return True if the class of an operator itself, not its base, defines `detach_state`, and the
+    operator can be filled again."""
+    return "detach_state" in vars(type(operator)) and bool(operator.is_detachable)
 
 
 class BailOut(Exception):

@@ -50,6 +50,7 @@ from reactive.engine.collections.zset import (
     UniformDelta,
     consolidate,
     have_one_hash,
+    net_by_identity,
 )
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -62,10 +63,14 @@ MANY = 16
 """Least number of rows that are loaded together into an empty order."""
 NEGATIVE = -1
 LOADED = -2
+EXCHANGED = -3
+EXCHANGE_COST = 8
+"""Rows that are sorted in the time in which a changed row is found, inserted or deleted."""
 Step = tuple[Row, Any, int, int]
 """An inserted or deleted row as shown, its key, how many rows of its key stood before it when it
 was deleted, and 1 or -1. `NEGATIVE`: the weight is negative, and the row is not the shown part.
-`LOADED`: all rows were loaded together."""
+`LOADED`: all rows were loaded together. `EXCHANGED`: all rows were sorted again; the index from
+before stands in place of the row."""
 
 
 class OrderBy:
@@ -79,7 +84,7 @@ class OrderBy:
     """
 
     __slots__ = (
-        *("_descending", "_hash", "_key", "_log", "_owed", "_ranked", "_show"),
+        *("_are_interned", "_descending", "_hash", "_key", "_log", "_owed", "_ranked", "_show"),
         *("edits", "first", "last", "touched"),
     )
 
@@ -92,8 +97,10 @@ class OrderBy:
         offset: int = 0,
         show: Callable[[Row], Row] | None = None,
         are_hashable: bool = False,
+        are_interned: bool = False,
     ) -> None:
         self._key = key
+        self._are_interned = are_interned and show is None
         self._hash = _no_hash if are_hashable else hash
         self._show = show
         self._descending = descending
@@ -104,7 +111,7 @@ class OrderBy:
         self.last = sys.maxsize if limit is None else offset + limit
         if limit == 0:
             self.first = self.last = sys.maxsize  # no place is inside, none is before
-        self.edits: list[Edit] | Insertions = []
+        self.edits: Sequence[Edit] = []
         self.touched = 0
 
     @property
@@ -165,6 +172,10 @@ class OrderBy:
             if rows is not None:
                 self._refuse_unhashable(rows)
                 return self._load(self._keys(rows), rows)
+        if len(delta) >= MANY and EXCHANGE_COST * len(delta) > self._ranked.size:
+            found = self._exchange(delta)
+            if found is not None:
+                return found
         pairs = consolidate(delta)
         if len(pairs) == 2:  # `consolidate` has hashed more than two
             self._refuse_unhashable([row for row, _ in pairs])
@@ -188,6 +199,31 @@ class OrderBy:
             add_none_note(error)
             raise
         return self._net()
+
+    def _exchange(self, delta: Pairs) -> Sequence[Pair] | None:
+        """Sort all rows again after a delta that changes a large part of them.
+
+        Return None, with nothing changed, if a row has copies, or anything raises.
+        """
+        if not self._are_interned or self._owed:
+            return None
+        from reactive.engine.collections.exchanged_rows import ExchangeEdits, exchange_in_order
+
+        old, new, pairs = self._ranked, self._no_rows(), net_by_identity(delta)
+        try:
+            items = exchange_in_order(old, pairs, self._keys, descending=self._descending)
+            if items is None:
+                return None
+            new.load(*items)
+        except Exception as error:  # the rows are changed one by one, which raises for the row
+            reraise_asynchronous(error)
+            return None
+        before = self.sequence()
+        self._log, self._ranked = [(old, None, EXCHANGED, 1)], new
+        edits = ExchangeEdits(before, self.sequence())
+        changes = pairs if len(self) == new.size and len(before) == old.size else edits.pairs()
+        self.edits = edits if changes else []
+        return changes
 
     def _shorten(self) -> None:
         """Drop edits that cancel: rows that pass through the window, or are shown as before.
@@ -237,6 +273,8 @@ class OrderBy:
                 self._owe(row, weight)
             elif place == LOADED:
                 self._ranked = self._no_rows()
+            elif place == EXCHANGED:
+                self._ranked = row
             elif weight > 0:
                 found = self._ranked.place_of(order, row)
                 assert found is not None

@@ -42,6 +42,7 @@ from optimizer.plans.join_lists import callable_of_row
 from optimizer.plans.nodes.groups import keeper
 from optimizer.plans.properties import (
     bindings,
+    is_interned,
     keeps_identity,
     may_be_negative,
     once,
@@ -156,6 +157,7 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
                 offset=offset,
                 show=node.show,
                 are_hashable=keeps_identity(source),
+                are_interned=is_interned(source),
             ), tuple(key.function for key in keys)
         case _:
             raise TypeError(f"no operator for plan node {type(node).__name__}")

@@ -83,10 +83,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from reactive.engine.collections.whole_rows import different_keys
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, consolidate
 from reactive.engine.operators.aggregate import Inputs, State, weight_columns, weighted_rows
+from reactive.engine.operators.operator import DetachedState
 
 if TYPE_CHECKING:
     from reactive.engine.operators.loops.join_loops import Linear
@@ -248,6 +250,8 @@ class Distinct:
     ([('a', 1), ('b', 1)], [('b', -1)])
     """
 
+    change_cost: ClassVar[float] = 2.5
+    emits_changes: ClassVar[bool] = True
     __slots__ = ("_below", "_last", "_owed", "shown", "source", "touched")
 
     def __init__(self, below: Linear | None = None) -> None:
@@ -346,6 +350,23 @@ class Distinct:
         """Load a stored state."""
         self.shown.update(weighted_rows(state))
 
+    @property
+    def is_detachable(self) -> bool:
+        return not self._owed
+
+    def detach_state(self) -> DetachedState:
+        """Empty the rows, in the same dictionary, which a view may read."""
+        kept, shown = dict(self.shown), self.shown
+
+        def restore() -> None:
+            shown.clear()
+            shown.update(kept)
+            self._owed.clear()
+            self.commit()
+
+        shown.clear()
+        return DetachedState(restore, lambda: different_keys(kept, shown))
+
     def footprint(self) -> tuple[int, int]:
         size = sys.getsizeof(self.shown) + sys.getsizeof(self._owed)
         return len(self.shown) + len(self._owed), size
@@ -373,6 +394,8 @@ class Union:
     ([('a', 1), ('b', 1)], [])
     """
 
+    change_cost: ClassVar[float] = 3.5
+    emits_changes: ClassVar[bool] = True
     __slots__ = ("_distinct",)
 
     def __init__(self) -> None:
@@ -406,6 +429,14 @@ class Union:
     def restore(self, state: State, inputs: Inputs) -> None:
         """Load a state of `Distinct.state`."""
         self._distinct.restore(state, inputs)
+
+    @property
+    def is_detachable(self) -> bool:
+        return self._distinct.is_detachable
+
+    def detach_state(self) -> DetachedState:
+        """Empty the rows of both inputs."""
+        return self._distinct.detach_state()
 
     def footprint(self) -> tuple[int, int]:
         return self._distinct.footprint()

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Database, Edit, Table
+from reactive import Database, Edit, Sum, Table
 from reactive.engine.collections.order import fewest_edits
 from reactive.engine.dataflow.schedule import LATEST
+from reactive.engine.operators import order_by
 from reactive.engine.transactions.transaction import Transaction
-from tests.budget import examples
+from tests.budget import SEED, examples
 from tests.replica import Replica
 
 WINDOWS = [(None, 0), (5, 0), (5, 3), (0, 0), (0, 4), (1000, 0)]
@@ -321,3 +322,65 @@ def test_many_edits_of_a_long_sequence_are_followed_in_blocks(seed: int) -> None
             assert old.pop(position) == row
     assert old == new
     assert len(few) <= len(edits)
+
+
+@dataclass(frozen=True)
+class Tied:
+    """A row without an order, of which several have one key."""
+
+    number: int
+    key: float
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(("limit", "offset"), WINDOWS)
+@pytest.mark.parametrize("chained", [False, True])
+def test_rows_sorted_again_are_in_the_order_of_rows_changed_one_by_one(
+    limit: int | None,
+    offset: int,
+    descending: bool,
+    chained: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    random = Random(f"{limit} {offset} {descending} {SEED}")
+    costs, views, replicas, tables = (1e9, 0), [], [], []
+    for _ in costs:
+        table = Database().table(Tied, name="t")
+        rows = table.where(lambda r: r.number % 7 != 3) if chained else table
+        ordered = rows.order_by(lambda r: r.key, descending=descending)
+        view = (ordered if limit is None else ordered.limit(limit, offset)).materialize()
+        tables.append(table)
+        views.append(view)
+        replicas.append(Replica(view))
+    number = 0
+    for _ in range(30):
+        held = list(tables[0])
+        gone = random.sample(held, random.randint(0, len(held)))
+        come = [Tied(number + n, random.choice([1, 2, 2.5])) for n in range(random.randint(0, 50))]
+        come += random.sample(gone, len(gone) // 5) + come[: random.choice([0, 0, 1])]
+        number += len(come)
+        for table, cost in zip(tables, costs, strict=True):
+            monkeypatch.setattr(order_by, "EXCHANGE_COST", cost)
+            with Transaction(table._engine):
+                table.remove_all(gone)
+                table.add_all(come)
+        assert list(views[0]) == list(views[1])
+        for view, replica in zip(views, replicas, strict=True):
+            view.verify()
+            replica.check()
+
+
+def test_a_commit_that_fails_after_rows_were_sorted_again_restores_their_order() -> None:
+    table: Table[Any] = Database().table(Tied, name="t")
+    view = table.order_by(lambda r: r.key).materialize()
+    totals = table.aggregate(Sum(lambda r: r.number)).materialize()
+    rows = [Tied(n, n % 3) for n in range(60)]
+    table.add_all(rows)
+    before = list(view)
+    bad: Any = Tied("a", 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError), Transaction(table._engine):
+        table.remove_all(rows[::2])
+        table.add_all([*(Tied(n, 1) for n in range(100, 130)), bad])
+    assert (list(view), list(totals)) == (before, [sum(range(60))])
+    table.remove_all(rows[::2])
+    assert list(view) == [row for row in before if row.number % 2]

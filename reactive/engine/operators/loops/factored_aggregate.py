@@ -75,7 +75,7 @@ from reactive.engine.operators.loops.grouped import (
     refuse_plain_step,
 )
 from reactive.engine.operators.loops.nests import LEFT, RIGHT, changes_loop, loop_of_one
-from reactive.engine.operators.operator import BailOut, InLine
+from reactive.engine.operators.operator import BailOut, DetachedState, InLine
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 
@@ -180,6 +180,22 @@ class FactoredAggregate(GroupLoopRunner):
         super().restore(state, inputs)
         assert isinstance(self._sides, Sides)
         self._sides.is_filled = True
+
+    @property
+    def is_detachable(self) -> bool:
+        return isinstance(self._sides, Sides) and super().is_detachable
+
+    def detach_state(self) -> DetachedState:
+        """Empty the groups; the sides then join all their rows, as at the first step."""
+        detached, sides = super().detach_state(), self._sides
+        assert isinstance(sides, Sides)
+
+        def restore() -> None:
+            detached.restore()
+            sides.is_filled = True
+
+        sides.is_filled = False
+        return DetachedState(restore, detached.changes)
 
     def _step_sides(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
         """Return the changed groups: for a single change by its own loop, if that can run."""

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from optimizer.expr import Expr
 from reactive.engine.codegen.emitter import Emitter
@@ -54,7 +54,7 @@ from reactive.engine.operators.accumulators import (
 )
 from reactive.engine.operators.aggregate import GroupAggregates, Inputs, State
 from reactive.engine.operators.loops import join_loops
-from reactive.engine.operators.operator import InLine
+from reactive.engine.operators.operator import DetachedState, InLine
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 IN_LINE = (CountAccumulator, SumAccumulator, AvgAccumulator, ValuesAccumulator)
@@ -293,6 +293,8 @@ class GroupLoopRunner:
     For a delta of one row there may be another loop (`GroupingOfOne`).
     """
 
+    change_cost: ClassVar[float] = GroupAggregates.change_cost
+    emits_changes: ClassVar[bool] = True
     __slots__ = (
         *("_at_once", "_before", "_carefully", "_groups", "_loop", "_one", "_pairing", "_plain"),
         *("_text", "_was_plain", "new_before", "step", "touched"),
@@ -416,6 +418,14 @@ class GroupLoopRunner:
     def restore(self, state: State, inputs: Inputs) -> None:
         """Load a state of `GroupAggregates.state`."""
         self._plain.restore(state, inputs)
+
+    @property
+    def is_detachable(self) -> bool:
+        return self._plain.is_detachable
+
+    def detach_state(self) -> DetachedState:
+        """Empty the groups of the plain operator."""
+        return self._plain.detach_state()
 
     def footprint(self) -> tuple[int, int]:
         return self._plain.footprint()
