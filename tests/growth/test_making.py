@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from asv_benchmarks.making_calls import QUERIES, calls, own_calls
+from asv_benchmarks.making_calls import FAMILIES, QUERIES, calls, further_calls, own_calls
 from reactive import Count, Database, fixpoint
 from tests.budget import TIMES, sampled
 from tests.counted_calls import calls_of
@@ -212,6 +212,15 @@ OWN = {
     "SQL": (2_900, 108),
 }
 """The highest numbers of calls of the project's own functions, and of the files of these."""
+FAMILY = {
+    "where o.id == value": (205, 930),
+    "where, group_by, aggregate": (610, 1_350),
+    "join, where e.target == value": (390, 1_900),
+    "comprehension of two tables": (430, 3_000),
+    "SQL": (125, 1_600),
+    "SQL with groups": (125, 3_250),
+}
+"""The most calls of functions that one more query of a family takes, and its view."""
 FIRST = (3_350, 125)
 """Limits for the first view of a process, in the form of `OWN`."""
 
@@ -225,6 +234,12 @@ def test_a_view_takes_few_calls(name: str) -> None:
 def test_a_view_takes_few_calls_of_the_project_in_few_files(name: str) -> None:
     found = own_calls(QUERIES[name])
     assert found.calls <= OWN[name][0] and found.files <= OWN[name][1], found
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_one_more_view_of_a_family_takes_few_calls(name: str) -> None:
+    query, view = further_calls(FAMILIES[name])
+    assert query <= FAMILY[name][0] and view <= FAMILY[name][1], (query, view)
 
 
 def test_the_first_view_of_a_process_takes_few_calls() -> None:

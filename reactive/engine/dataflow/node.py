@@ -185,8 +185,9 @@ class Node:
     def bind(self) -> None:
         """Set the functions that a commit calls: the operator's, or waiting ones if deferred."""
         self.deferred: bool = self._is_made_deferred or any(map(is_deferred, self.inputs))
-        self.pending: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
-        self.in_flight: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
+        waiting = self.inputs if self.deferred else ()
+        self.pending: list[list[Sequence[Any]]] = [[] for _ in waiting]
+        self.in_flight: list[list[Sequence[Any]]] = [[] for _ in waiting]
         self._arrived: tuple[Sequence[Any], ...] = ()
         self.pending_size = NO_SIZE
         """Estimated bytes of the pending changes, also of deltas in flight."""
@@ -242,7 +243,7 @@ class Node:
 
     def finish_flush(self) -> None:
         """Drop the deltas in flight, which the flush has applied."""
-        self.in_flight = [[] for _ in self.inputs]
+        self.in_flight = [[] for _ in self.in_flight]
         self.pending_size = SampledSize(each=BESIDE)
         for delta in chain.from_iterable(self.pending):
             self.pending_size.add(delta)
