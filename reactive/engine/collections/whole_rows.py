@@ -31,8 +31,10 @@ from reactive.engine.collections.zset import (
 
 def change_whole_rows(weights: dict[Row, int], delta: Pairs) -> bool:
     """Apply a delta whose rows all come or go as a whole; else return False, changing nothing."""
+    if is_mixed(delta):
+        return exchange_rows(weights, delta)
     change = delete_held if delta[0][1] < 0 else insert_new
-    return change(weights, delta) or (is_mixed(delta) and exchange_rows(weights, delta))
+    return change(weights, delta)
 
 
 def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
@@ -157,8 +159,8 @@ def exchange_rows(weights: dict[Row, int], pairs: Pairs) -> bool:
     """
     inserted = [pair for pair in pairs if pair[1] > 0]
     new = dict(inserted)
-    if len(new) < len(inserted) or not weights.keys().isdisjoint(new):
-        return False
+    if len(new) < len(inserted) or len(set(new).difference(weights)) < len(new):
+        return False  # the set has the hashes of `new`, so that no row is hashed again
     deleted = [pair for pair in pairs if pair[1] < 0]
     if len(inserted) + len(deleted) < len(pairs) or not delete_held(weights, deleted):
         return False

@@ -415,7 +415,10 @@ Fed = tuple["Node", Sequence[Any]]
 
 def has_many_rows(changes: Sequence[Fed]) -> bool:
     """Return True if a delta has so many rows that operators may be evaluated anew."""
-    return any(len(delta) >= MANY for _, delta in changes)
+    for _, delta in changes:  # noqa: SIM110 (half the time of `any`)
+        if len(delta) >= MANY:
+            return True
+    return False
 
 
 class Schedule:
