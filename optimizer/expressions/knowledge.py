@@ -58,6 +58,31 @@ _MARK = "__pure_of_the_library__"
 PURE = frozenset(getattr(builtins, name) for name in _PURE.split())
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+MONOTONE = "monotone_in"
+
+
+def monotone(*directions: int) -> Callable[[F], F]:
+    """Mark a function of moments without a zone: its result grows (1) or falls (-1) with an
+    argument, or the argument is a constant (0)."""
+
+    def mark(function: F) -> F:
+        function.__dict__[MONOTONE] = directions
+        return function
+
+    return mark
+
+
+class ComparedLike:
+    """Base of values that have a place in the order of other values, with which they compare.
+
+    `value` is of the same family as the others.
+    """
+
+    __slots__ = ("value",)
+    value: Any
+
+
 class Pure:
     """Base of this library's callables that return the same value at each call, and no
     container."""

@@ -151,7 +151,7 @@ def without_attempts(test: Expr) -> Expr:
     and must not be looked up.
     """
     match test:
-        case Attempt(of, otherwise) if otherwise == FALSE and any(_orders_in(of)):
+        case Attempt(of, otherwise) if otherwise == FALSE and any(orders_in(of)):
             return transform(of, _unbounded)
         case Operation("==" as operator, sides) if any(isinstance(s, Attempt) for s in sides):
             bare = (s.of if isinstance(s, Attempt) and s.otherwise == NAN else s for s in sides)
@@ -224,12 +224,12 @@ def comparisons_with_checks(test: Expr, shapes: Shapes, side_of: SideOf) -> tupl
     """
     found = (
         _checked(less, greater, closed, shapes, side_of)
-        for less, greater, closed in _orders_in(test)
+        for less, greater, closed in orders_in(test)
     )
     return tuple(each for each in found if each is not None)
 
 
-def _orders_in(test: Expr) -> Iterator[tuple[Expr, Expr, bool]]:
+def orders_in(test: Expr) -> Iterator[tuple[Expr, Expr, bool]]:
     """Iterate over what a test says: the less value, the greater one, and True if they may be
     equal."""
     match test:
@@ -457,6 +457,12 @@ class _Operands:
                 return int
             case _:
                 return next(filter(None, map(self.declared, parts(expr))), None)
+
+
+def declared_class(expr: Expr, shapes: Shapes) -> type | None:
+    """Return the class of a value that a declaration or a constant tells; None if it has none that
+    compares."""
+    return _Operands(shapes).declared(expr)
 
 
 def _is_operand(expr: Expr) -> bool:

@@ -120,6 +120,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {"!s": str, "!r": repr, "!a": asc
 COMPUTED = frozenset({"+", "-", "*"})
 """Operators of numbers whose operands' classes decide the class of the result."""
 NUMBERS = (int, float)
+MOMENTS = (date, datetime, timedelta)
 GIVE_BOOL = frozenset({"in", "not in", "is", "is not", "not"})
 UNARY: dict[str, Any] = {
     "not": operator.not_,
@@ -177,6 +178,8 @@ def fold_node(expr: Expr) -> Expr:
             known := _symbol_of(function, arguments)
         ):
             return fold_node(Operation(known, arguments))
+        case Call(Constant(kind), arguments, options) if any(kind is each for each in MOMENTS):
+            return _fold_moment(expr, kind, arguments, options)
         case Conditional(Constant() as test, then, otherwise) if _is_plain_constant(test):
             return then if test.value else otherwise
         case First(needs, then):
@@ -188,6 +191,24 @@ def fold_node(expr: Expr) -> Expr:
             return _folded_text(expr, pieces)
         case _:
             return expr
+
+
+def _fold_moment(
+    expr: Expr, kind: Any, arguments: tuple[Expr, ...], options: tuple[tuple[str, Expr], ...]
+) -> Expr:
+    """Return a date or span of time of constants; `expr` if it raises, or reads other values."""
+    values = (*arguments, *[of for _, of in options])
+    if not all(isinstance(of, Constant) and of.kind in (*NUMBERS, bool) for of in values):
+        return expr
+    given = [of.value for of in values]  # type: ignore[attr-defined]
+    positional = len(arguments)
+    names = [name for name, _ in options]
+    try:
+        return constant(
+            kind(*given[:positional], **dict(zip(names, given[positional:], strict=True)))
+        )
+    except Exception:  # it will raise where it is written
+        return expr
 
 
 def _symbol_of(function: Any, arguments: tuple[Expr, ...]) -> str | None:

@@ -81,6 +81,7 @@ from optimizer.expr import (
     reads,
     walk,
 )
+from optimizer.expressions import cuts
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.operand_checks import (
     Comparison,
@@ -89,6 +90,7 @@ from optimizer.expressions.operand_checks import (
     equation_with_checks,
     has_bounds,
     operand_checks,
+    orders_in,
     without_attempts,
 )
 from optimizer.expressions.text import first, one_row
@@ -508,7 +510,11 @@ def comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...]
     plain = comparison_of(test, count)
     if plain is not None:
         return (plain,)
-    return comparisons_with_checks(without_attempts(test), of, lambda expr: side_of(expr, count))
+    bare = without_attempts(test)
+    side = lambda expr: side_of(expr, count)  # noqa: E731
+    if not any(orders_in(bare)):
+        return ()
+    return cuts.comparisons_with_cuts(bare, of, side) or comparisons_with_checks(bare, of, side)
 
 
 def compares_rows(expr: Expr) -> bool:

@@ -47,6 +47,7 @@ from itertools import repeat as repeat_value
 from typing import Any, Final, overload
 from weakref import WeakValueDictionary
 
+from optimizer.expressions.knowledge import ComparedLike
 from optimizer.kinds.fields import by_recent_class, compared_names
 from optimizer.kinds.instants import instant
 from optimizer.kinds.kind import Choice, Either, Items, Kind, Places, class_of, hints_of, kind_of
@@ -460,7 +461,9 @@ def _time_family(value: time) -> Family:
 
 
 def _raise_unordered(value: Any) -> Family:
-    """Raise `UnorderedError`: the class of a value has no family."""
+    """Raise `UnorderedError`, unless a value has a place in the order of others."""
+    if isinstance(value, ComparedLike):
+        return family_of(value.value)
     raise UnorderedError(f"{type(value).__name__} is of no family")
 
 

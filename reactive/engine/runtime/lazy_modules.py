@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LAZY_MODULES = (
+    "optimizer.expressions.cuts",
     "optimizer.lifting.folds",
     "optimizer.plans.shredding",
     "optimizer.subqueries.keyed_rows",

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
+from optimizer.expressions.knowledge import monotone
 from optimizer.record import record
 from reactive.engine.collections.instants import in_zone, local_time, of_local_time, zone_named
 from reactive.languages.sql.runtime import casts, intervals, times
@@ -302,6 +303,7 @@ def between(value: dt.datetime, other: dt.datetime) -> dt.timedelta:
     return _utc(value) - _utc(other)
 
 
+@monotone(1, -1, 0)
 def between_of_duckdb(value: dt.datetime, other: dt.datetime, zone: str) -> dt.timedelta:
     """Return the interval between two instants in whole days of a zone's calendar, and the rest."""
     if value.tzinfo is None or other.tzinfo is None:
