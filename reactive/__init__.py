@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from reactive.api.literal import Raised, RowError
     from reactive.api.named_groups import NamedGroups, NamedGroupsView
     from reactive.api.ordered_view import OrderedView
+    from reactive.api.parameter import Parameter
     from reactive.api.statistics import (
         ApproxCountDistinct,
         ArgMax,
@@ -172,6 +173,7 @@ __all__ = [
     "OrderedQuery",
     "OrderedRelation",
     "OrderedView",
+    "Parameter",
     "Past",
     "Patch",
     "PlanError",
@@ -261,6 +263,7 @@ __getattr__ = make_module_getattr(
         "OperatorStats": "reactive.api.stats",
         "OrderedQuery": "reactive.api.family",
         "OrderedView": "reactive.api.ordered_view",
+        "Parameter": "reactive.api.parameter",
         "Past": "reactive.borders.durable.journal",
         "Patch": "reactive.engine.transactions.patches",
         "Position": "reactive.borders.sinks.durable_outbox",

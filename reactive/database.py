@@ -16,6 +16,7 @@ from optimizer.traverse import Rule
 from reactive.api import family, iterate, nested
 from reactive.api import family as queries
 from reactive.api import literal as literals
+from reactive.api import parameter as parameters
 from reactive.api import stats as measures
 from reactive.api.materialize import materialize
 from reactive.api.relation import AnyRelation, Relation
@@ -62,6 +63,7 @@ from reactive.parts import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reactive.api.parameter import Parameter
     from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
     from reactive.borders.objects.silent import Silent
@@ -249,28 +251,96 @@ class Database(Uncopyable, Closeable):
         >>> db.table(str, name="words")
         Table('words', 0 rows)
         """
-        making = self._engine.making(durable=durable is not False)
-        with making, self._engine.shaping(to_write=replace):
-            old = (
-                self._table_named(usual_name(row_type) if name is None else name)
-                if replace
-                else None
-            )
-            engine, number = self._engine, next(self._engine.numbers)
-            made: Any = object_table() if hasattr(row_type, TRACKED) else Table
-            table: Table[T, Any] = made(engine, number, row_type, name, key, stored, identity, old)
-            if engine.journal is not None or durable or codec is not None or migrate is not None:
-                adopting.adopt(engine, table, durable, codec, migrate)
-            if old is not None:
-                family.drop(
-                    self._engine,
-                    old,
-                    views=True,
-                    why=f"table {old.name!r} was replaced at {caller()}",
-                )
-            self._engine.tables[number] = table
+        made: Any = object_table() if hasattr(row_type, TRACKED) else Table
+        table: Table[T, Any] = self._add_table(
+            lambda number, old: made(
+                self._engine, number, row_type, name, key, stored, identity, old
+            ),
+            (usual_name(row_type) if name is None else name) if replace else None,
+            (durable, codec, migrate),
+        )
         if reread is not None:
             self._begin_with(table, reread)
+        return table
+
+    def parameter(
+        self,
+        value: T,
+        *,
+        name: str | None = None,
+        row_type: Any = None,
+        durable: bool | None = None,
+        replace: bool = False,
+    ) -> Parameter[T]:
+        """Create a parameter: a value that queries read by a call, and that can be set.
+
+        Parameters
+        ----------
+        value: the first value. If the file of the database has a value of that name, that one is
+            kept.
+        name: the name in messages, in SQL and in the file.
+        row_type: the type of the values, as of the rows of a table; by default the class of
+            `value`.
+        durable: store the value in the file of the database. The default is True if the database
+            has a file and the parameter a name.
+        replace: drop the parameter of that name first, as in `table`.
+
+        Cost: of a change, the rows for which it makes a difference; docs/parameters.md.
+
+        Raises
+        ------
+        PlanError: the name is taken, or the value does not tell a type.
+        TableError: the value is not of the type, or not hashable.
+        TransactionError: inside a transaction.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> sales = db.table(tuple[str, int], name="sales")
+        >>> n = db.parameter(10)
+        >>> large = sales.where(lambda s: s[1] > n()).materialize()
+        >>> sales.add_all([("Ulm", 11), ("Bonn", 15)])
+        >>> n.set(12)
+        >>> list(large)
+        [('Bonn', 15)]
+        """
+        row_type = parameters.type_of_value(value, row_type)
+        if self._engine.mine is not None:
+            raise TransactionError(
+                "a parameter cannot be made inside a transaction\n"
+                "  make it before the `with` block, and set() it inside"
+            )
+        is_stored = False if name is None and durable is None else durable
+        own = self._engine.tables.free("parameter") if name is None else name
+        parameter: Parameter[T] = self._add_table(
+            lambda number, old: parameters.Parameter(self._engine, number, row_type, own, old),
+            name if replace else None,
+            (is_stored, None, None),
+        )
+        parameters.begin(parameter, value, self.drop)
+        return parameter
+
+    def _add_table(
+        self,
+        make: Callable[[int, Any], Any],
+        replaced: str | None,
+        stored: tuple[bool | None, Any, Any],
+    ) -> Any:
+        """Return a new table, in the place of the one of the name `replaced`, if there is one.
+
+        `stored`: the arguments `durable`, `codec` and `migrate` of `table`.
+        """
+        engine = self._engine
+        making = engine.making(durable=stored[0] is not False)
+        with making, engine.shaping(to_write=replaced is not None):
+            old = None if replaced is None else self._table_named(replaced)
+            number = next(engine.numbers)
+            table = make(number, old)
+            if engine.journal is not None or stored != (None, None, None):
+                adopting.adopt(engine, table, *stored)
+            if old is not None:
+                why = f"table {old.name!r} was replaced at {caller()}"
+                family.drop(engine, old, views=True, why=why)
+            engine.tables[number] = table
         return table
 
     def table_from(

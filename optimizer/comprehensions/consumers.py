@@ -335,6 +335,10 @@ class Engine(Protocol):
         """
         ...
 
+    def is_parameter(self, value: Any) -> bool:
+        """Return True for a value that a query reads by a call."""
+        ...
+
     def finds_keys(self, value: Any) -> bool:
         """Return True for a table or view whose keys `in` tests."""
         ...

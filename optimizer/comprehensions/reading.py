@@ -155,6 +155,10 @@ class QueryReader:
                 return self._read_name(node, reader)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 return generators.comprehension(node, reader, self)
+            case ast.Call(func, [], []) if (
+                found := self._read_parameter(func, reader)
+            ) is not None:
+                return found
             case ast.Call():
                 return calls.call(node, reader, self)
             case ast.BinOp():
@@ -200,6 +204,16 @@ class QueryReader:
             return None
         self.sources[id(found)] = found
         return relation(source, node.id if isinstance(node, ast.Name) else node.attr)
+
+    def _read_parameter(self, node: ast.expr, reader: Any) -> Expr | None:
+        """Return the value of the parameter that is called; None if it is none."""
+        if isinstance(node, ast.Name) and look_up_name(reader.bound, node.id) is not None:
+            return None
+        found = touching.constant_of(node, reader)
+        if not self.engine.is_parameter(found):
+            return None
+        self.sources[id(found)] = found
+        return Subquery("value", self.engine.plan_of(found))
 
     def _of_row(self, node: ast.expr, reader: Any) -> Expr | None:
         """Return a row that contains the rows of a query, or a part of it; None for other

@@ -32,6 +32,7 @@ from optimizer.expr import (
     Call,
     Constant,
     Expr,
+    Item,
     Operation,
     Parameter,
     constant,
@@ -229,7 +230,8 @@ class _Condition:
     def _needs_cut(self, left: Expr, right: Expr) -> bool:
         """Return False for sums of values that are declared as integers, or as moments."""
         kinds = {declared_class(left, self._shapes), declared_class(right, self._shapes)}
-        return bool(self._least) or not kinds <= {int, bool}
+        has_factors = not all(map(_is_in_sum, (*walk(left), *walk(right))))
+        return has_factors or bool(self._least) or not kinds <= {int, bool}
 
     def _read(self, expr: Expr) -> tuple[type, Directions] | None:
         """Return float or timedelta, the kind of values of an expression, and what it reads.
@@ -323,6 +325,13 @@ class _Condition:
                 return None
         known = len(directions) == len(arguments) and self._takes((datetime,))
         return (timedelta, merged) if merged and known else None
+
+
+def _is_in_sum(expr: Expr) -> bool:
+    """Return True for a sum, and for what it may be a sum of."""
+    if isinstance(expr, Operation):
+        return expr.operator in ("+", "-")
+    return isinstance(expr, Parameter | Attribute | Item | Constant)
 
 
 def _is_span(expr: Expr) -> bool:

@@ -90,9 +90,6 @@ class Pure:
     __slots__ = ()
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
 def pure(function: F) -> F:
     """Mark a function of this library that returns the same value at each call, and no container.
 

@@ -73,6 +73,7 @@ from optimizer.expr import (
     parts,
     rebuilt,
 )
+from optimizer.expressions import constant_moments
 from optimizer.expressions.knowledge import Bounded, Shapes, shape_of, total
 from optimizer.kinds.fields import by_class
 from optimizer.kinds.kind import (
@@ -122,6 +123,7 @@ COMPUTED = frozenset({"+", "-", "*"})
 NUMBERS = (int, float)
 MOMENTS = (date, datetime, timedelta)
 GIVE_BOOL = frozenset({"in", "not in", "is", "is not", "not"})
+"""Operators whose results are True or False and nothing else."""
 UNARY: dict[str, Any] = {
     "not": operator.not_,
     "-": operator.neg,
@@ -168,7 +170,9 @@ def fold_node(expr: Expr) -> Expr:
             other == NONE and _is_of_leaves(made)
         ):
             return constant(symbol == "is not")
-        case Operation("not", (Operation("not", (inner,)),)) if _is_test(inner):
+        case Operation("not", (Operation("not", (Operation(asked) as inner,)),)) if (
+            asked in GIVE_BOOL
+        ):
             return inner
         case And(parts):
             return _junction(expr, parts, stop=False)
@@ -179,7 +183,7 @@ def fold_node(expr: Expr) -> Expr:
         ):
             return fold_node(Operation(known, arguments))
         case Call(Constant(kind), arguments, options) if any(kind is each for each in MOMENTS):
-            return _fold_moment(expr, kind, arguments, options)
+            return constant_moments.fold_moment(expr, kind, arguments, options)
         case Conditional(Constant() as test, then, otherwise) if _is_plain_constant(test):
             return then if test.value else otherwise
         case First(needs, then):
@@ -191,24 +195,6 @@ def fold_node(expr: Expr) -> Expr:
             return _folded_text(expr, pieces)
         case _:
             return expr
-
-
-def _fold_moment(
-    expr: Expr, kind: Any, arguments: tuple[Expr, ...], options: tuple[tuple[str, Expr], ...]
-) -> Expr:
-    """Return a date or span of time of constants; `expr` if it raises, or reads other values."""
-    values = (*arguments, *[of for _, of in options])
-    if not all(isinstance(of, Constant) and of.kind in (*NUMBERS, bool) for of in values):
-        return expr
-    given = [of.value for of in values]  # type: ignore[attr-defined]
-    positional = len(arguments)
-    names = [name for name, _ in options]
-    try:
-        return constant(
-            kind(*given[:positional], **dict(zip(names, given[positional:], strict=True)))
-        )
-    except Exception:  # it will raise where it is written
-        return expr
 
 
 def _symbol_of(function: Any, arguments: tuple[Expr, ...]) -> str | None:
@@ -350,11 +336,6 @@ def _junction(expr: Expr, parts: tuple[Expr, ...], *, stop: bool) -> Expr:
     if len(kept) == len(parts) and all(a is b for a, b in zip(kept, parts, strict=True)):
         return expr
     return conjunction(tuple(kept)) if isinstance(expr, And) else Or(tuple(kept))
-
-
-def _is_test(expr: Expr) -> bool:
-    """Return True if the value is True or False and nothing else."""
-    return isinstance(expr, Operation) and expr.operator in GIVE_BOOL
 
 
 def _is_plain_constant(expr: Expr) -> bool:

@@ -279,6 +279,10 @@ class Answers:
         Raise `PlanError` if the value has several bindings.
         """
         is_value = request.query.kind == "value"
+        if isinstance(request.node, plan.Table) and request.node.is_value:
+            self._known[request.query] = Parameter(bindings(self.rows))
+            self.rows = plan.Product(self.rows, request.node)
+            return
         if is_value and bindings(request.node) != 1:
             raise PlanError(
                 f"a sub-query gives {bindings(request.node)} values at once: "

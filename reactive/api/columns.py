@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, NoReturn, overload
+from typing import Any, ClassVar, NoReturn, overload
 
 from optimizer.callables import reachable_objects
 from optimizer.callables.captures import Capture, copy_container, defaults, freeze
@@ -359,6 +359,9 @@ READING = frozenset({"count", "items", "get", "keys", "values", "snapshot", "__c
 
 class Live(Uncopyable, Hinting):
     """Base of objects that change by themselves: relations and views."""
+
+    is_parameter: ClassVar[bool] = False
+    """True for a value that a query reads by a call."""
 
 
 NOWHERE = (int, float, str, bytes, type(None), type, BuiltinFunctionType, Live)

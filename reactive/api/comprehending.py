@@ -113,6 +113,10 @@ class Comprehending:
         found: plan.Node = other.plan if in_order is None else in_order()
         return found
 
+    def is_parameter(self, value: Any) -> bool:
+        """Return True for a parameter, which a query calls for its value."""
+        return isinstance(value, Live) and value.is_parameter
+
     def finds_keys(self, value: Any) -> bool:
         """Return True if `value[key]` finds a row by its key."""
         if not isinstance(value, Live):

@@ -32,6 +32,11 @@ def _shapes_of_table(node: Table, inputs: Sequence[Shapes]) -> Shapes:
     return (None if node.row_type is None else class_of(kind_of(node.row_type)),)
 
 
+def key_of_value(value: Any) -> tuple[()]:
+    """Return the key of each value of a parameter."""
+    return ()
+
+
 @record
 class Table(Node):
     """The rows of a base table. `key` is set for a keyed table: at most one row per key.
@@ -44,6 +49,11 @@ class Table(Node):
     key: Opaque | None
     stored: bool
     row_type: Any = object
+
+    @property
+    def is_value(self) -> bool:
+        """True for a parameter: the table always has one row."""
+        return self.key is not None and self.key.function is key_of_value
 
     facts = Facts(
         calls=(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LAZY_MODULES = (
+    "optimizer.expressions.constant_moments",
     "optimizer.expressions.cuts",
     "optimizer.lifting.folds",
     "optimizer.plans.shredding",
@@ -17,6 +18,7 @@ LAZY_MODULES = (
     "reactive.api.nested",
     "reactive.api.nesting",
     "reactive.api.ordered_view",
+    "reactive.api.parameter",
     "reactive.api.stats",
     "reactive.api.subscriptions.at_path",
     "reactive.api.subscriptions.waiting",
