@@ -145,7 +145,7 @@ def _sort_key(key: Any) -> str:
     return f"{'desc' if key.descending else 'asc'}({written(key.function)}{nulls})"
 
 
-def _window(limit: int | None, offset: int) -> str:
-    parts = [] if limit is None else [f"limit {limit}"]
+def _window(limit: Any, offset: int) -> str:
+    parts = [] if limit is None else [f"limit {getattr(limit, 'name', limit)}"]
     parts += [f"offset {offset}"] if offset else []
     return "".join(f", {part}" for part in parts)

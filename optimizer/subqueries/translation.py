@@ -202,6 +202,8 @@ class Translation:
             case plan.Aggregate(source):
                 return self._aggregate_rows(node, self.side(source))
             case plan.OrderBy(source, keys, limit, offset, shown):
+                if isinstance(limit, plan.Table):
+                    raise self._refusal(node, "its limit is a parameter", "give it a number")
                 if limit is None:
                     x = self._in_no_order(node)
                 else:

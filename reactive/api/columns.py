@@ -17,6 +17,7 @@ from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, ClassVar, NoReturn, overload
 
+from optimizer import plan
 from optimizer.callables import reachable_objects
 from optimizer.callables.captures import Capture, copy_container, defaults, freeze
 from optimizer.callables.opaque import Opaque, impurity, opaque
@@ -362,6 +363,30 @@ class Live(Uncopyable, Hinting):
 
     is_parameter: ClassVar[bool] = False
     """True for a value that a query reads by a call."""
+
+
+def is_parameter(value: Any) -> bool:
+    """Return True for a parameter: a value that may be set while views read it."""
+    return isinstance(value, Live) and value.is_parameter
+
+
+def plan_of_count(parameter: Any, engine: Any) -> plan.Table:
+    """Return the plan of a parameter that counts rows.
+
+    Raises
+    ------
+    PlanError: its values are no integers, or it is of another database.
+    """
+    if parameter.row_type is not int:
+        raise PlanError(
+            f"limit takes a parameter of int, and {parameter._called()} is of "
+            f"{getattr(parameter.row_type, '__name__', parameter.row_type)}\n"
+            "  make it with an int: db.parameter(10)"
+        )
+    if parameter._engine is not engine:
+        raise PlanError(f"{parameter._called()} is of another database")
+    found: plan.Table = parameter.plan
+    return found
 
 
 NOWHERE = (int, float, str, bytes, type(None), type, BuiltinFunctionType, Live)

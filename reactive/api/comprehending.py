@@ -51,7 +51,7 @@ from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
 from optimizer.subqueries.decorrelation import lateral, remove_subqueries
 from optimizer.traverse import functions
-from reactive.api.columns import Live
+from reactive.api.columns import Live, is_parameter
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.order import are_plainly_comparable, pairs_in_order, tie_key
 from reactive.engine.collections.zset import Pair, Row, canonical
@@ -115,7 +115,7 @@ class Comprehending:
 
     def is_parameter(self, value: Any) -> bool:
         """Return True for a parameter, which a query calls for its value."""
-        return isinstance(value, Live) and value.is_parameter
+        return is_parameter(value)
 
     def finds_keys(self, value: Any) -> bool:
         """Return True if `value[key]` finds a row by its key."""

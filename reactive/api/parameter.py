@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
 
 T = TypeVar("T")
+D = TypeVar("D", bound=Sequence[Pair])
 
 
 @boundary
@@ -59,7 +60,7 @@ class Parameter(Table[T, tuple[()]], Generic[T]):
         self, engine: Engine, number: int, row_type: Any, name: str | None, replaces: Any = None
     ) -> None:
         super().__init__(engine, number, row_type, name, key_of_value, True, False, replaces)
-        self._do = OneValue(self, engine)
+        self._do = _OneValue(self, engine)
         self._do.move_to(self._store)
 
     def __call__(self) -> T:
@@ -106,7 +107,7 @@ class Parameter(Table[T, tuple[()]], Generic[T]):
         return f"parameter {self.name!r}"
 
 
-class OneValue(Statements):
+class _OneValue(Statements):
     """The statements of a parameter: they leave one row, or are refused."""
 
     def move_to(self, store: Any) -> None:
@@ -130,7 +131,7 @@ class OneValue(Statements):
     ) -> list[Pair]:
         return self._checked(super().together(*statements, is_noted=is_noted))
 
-    def _checked(self, delta: Any) -> Any:
+    def _checked(self, delta: D) -> D:
         """Return the delta of a whole statement; take it back if it leaves no row, or several."""
         if self.is_part or len(self.store) == 1:
             return delta

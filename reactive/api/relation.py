@@ -27,7 +27,14 @@ from reactive.api import comprehending, display, nesting
 from reactive.api.aggregates import Less, Nulls, SortKey, sort_keys
 from reactive.api.aggregating import Aggregating, plan_aggregates
 from reactive.api.borders import making
-from reactive.api.columns import Column, Live, name_of, take_callable
+from reactive.api.columns import (
+    Column,
+    Live,
+    is_parameter,
+    name_of,
+    plan_of_count,
+    take_callable,
+)
 from reactive.api.conditions import Extending, Key, On, match_of, side_of, where_of
 from reactive.api.first import First
 from reactive.api.groups import Groups
@@ -46,6 +53,7 @@ if TYPE_CHECKING:
     from reactive.api.grouped_view import GroupedView
     from reactive.api.literal import OnError
     from reactive.api.ordered_view import OrderedView
+    from reactive.api.parameter import Parameter
     from reactive.api.table import Table
     from reactive.api.view import AnyView, View
     from reactive.engine.transactions.engine import Engine
@@ -822,8 +830,11 @@ class OrderedRelation(KeepsOrder[*Ts], Relation[*Ts]):
     [1, 5, 2]
     """
 
-    def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
+    def limit(self, n: int | Parameter[int], offset: int = 0) -> OrderedRelation[*Ts]:
         """Keep the `n` rows after the first `offset` rows, or fewer if there are fewer.
+
+        `n` may be a parameter (`Database.parameter`): a change of it touches the rows that enter or
+        leave.
 
         State: all rows, sorted. Cost: O(changed rows x log rows).
 
@@ -838,14 +849,17 @@ class OrderedRelation(KeepsOrder[*Ts], Relation[*Ts]):
         >>> longest[0]
         'three'
         """
-        for count in (n, offset):
+        limit: Any = n
+        for count in (n, offset) if not is_parameter(n) else (offset,):
             if type(count) is not int or count < 0:
                 raise PlanError(f"limit takes counts of rows, from 0 on, not {count!r}")
+        if is_parameter(n):
+            limit = plan_of_count(limit, self._engine)
         node = self.plan
         assert isinstance(node, plan.OrderBy)
         if node.limit is not None or node.offset:
             raise PlanError("limit of a relation that is limited already\n  order_by() it again")
-        return self._in_sequence(replace(node, limit=n, offset=offset), self._kept_views())
+        return self._in_sequence(replace(node, limit=limit, offset=offset), self._kept_views())
 
     def previous(self) -> OrderedRelation[*Ts]:
         """Return the rows as of the previous commit, in their order and within their limit.

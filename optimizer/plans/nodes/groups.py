@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from types import FunctionType
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Constant, Function, Lifted
@@ -35,6 +35,9 @@ from optimizer.plans.facts import (
     shapes_of_groups,
 )
 from optimizer.record import record
+
+if TYPE_CHECKING:
+    from optimizer.plans.nodes.sources import Table
 
 
 def _shapes_of_reduce(node: Reduce, inputs: Sequence[Shapes]) -> Shapes:
@@ -187,13 +190,15 @@ def _shapes_of_order(node: OrderBy, inputs: Sequence[Shapes]) -> Shapes:
 class OrderBy(Node):
     """The rows in the order of one or more keys: `limit` rows (None: all) after the first `offset`.
 
+    The limit may be a parameter, a table of one number.
+
     The first `shown` bindings of a row (None: all) are shown. The others only place the row, so
     that two rows that look alike may stand at different places.
     """
 
     input: Node
     keys: tuple[SortKey, ...]
-    limit: int | None
+    limit: int | Table | None
     offset: int
     shown: int | None = None
 

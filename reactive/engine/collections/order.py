@@ -302,6 +302,13 @@ class Insertions(Sequence[Edit]):
         return len(self._rows)
 
 
+def checked_count(value: Any) -> int:
+    """Return a number of rows; raise `ValueError` if it is none."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"a limit counts rows, from 0 on, and is not {value!r:.100}")
+    return value
+
+
 def fewest_edits(edits: Iterable[Edit]) -> list[Edit]:
     """Return the fewest edits with the same effect; rows that are inserted and deleted are left
     out.

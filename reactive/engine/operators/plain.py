@@ -69,6 +69,7 @@ from reactive.engine.operators import (
     bound_matching,
     hash_matching,
     matching,
+    moving_window,
     order_by,
     predicate_matching,
     rowwise,
@@ -150,10 +151,12 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
                 offset=offset,
             ), (key, *(k.function for k in keys))
         case plan.OrderBy(source, keys, limit, offset):
-            return lambda: order_by.OrderBy(
+            is_moving = isinstance(limit, plan.Table)
+            kind = order_by.OrderBy if not is_moving else moving_window.MovingWindow
+            return lambda: kind(
                 order_key(node),
                 descending=node.descending,
-                limit=limit,
+                limit=0 if is_moving else limit,
                 offset=offset,
                 show=node.show,
                 are_hashable=keeps_identity(source),

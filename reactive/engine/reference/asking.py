@@ -38,6 +38,7 @@ from reactive.engine.reference.bags import (
     sum_pairs,
     there,
     top_rows,
+    with_known_limit,
 )
 from reactive.engine.reference.bags import once as each_once
 from reactive.engine.reference.combined_candidates import (
@@ -500,7 +501,7 @@ def evaluate_whole(node: plan.Node, of: Of) -> Bag:
         case plan.Top(source):
             return top_rows(node, of(source))
         case plan.OrderBy(source):
-            return Counter(ordered_rows(node, of(source)))
+            return Counter(ordered_rows(with_known_limit(node, of), of(source)))
         case _:
             raise TypeError(f"cannot evaluate plan node {type(node).__name__}")
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, groupby
 from typing import Any
 
@@ -32,7 +33,7 @@ from optimizer.rewriting.lookups import looked_up
 from optimizer.rewriting.own_values import hash_of
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.index import ERROR_KEY, FILTERED, NO_MATCH, itself, match_key
-from reactive.engine.collections.order import LAST, sort_key, tie_key
+from reactive.engine.collections.order import LAST, checked_count, sort_key, tie_key
 from reactive.engine.collections.sorting import make_sort_key
 from reactive.engine.collections.zset import Pair, Row, canonical, repeat_by_weight
 from reactive.engine.reference.keys import Place, places
@@ -419,9 +420,18 @@ Keyed = tuple[Any, Row]
 """The sort key of a row, and the row."""
 
 
+def with_known_limit(node: plan.OrderBy, of: Callable[[plan.Node], Bag]) -> plan.OrderBy:
+    """Return an order with the current value of a parameter in the place of its limit."""
+    if not isinstance(node.limit, plan.Table):
+        return node
+    (limit,) = of(node.limit)
+    return replace(node, limit=checked_count(limit))
+
+
 def ordered_rows(node: plan.OrderBy, bag: Bag) -> list[Row]:
     """Return the rows that an order shows, given all rows."""
     rows = [row for alike in ordered_runs(node, bag) for row in alike]
+    assert not isinstance(node.limit, plan.Table)
     last = len(rows) if node.limit is None else node.offset + node.limit
     return rows[node.offset : last]
 

@@ -420,7 +420,7 @@ def level_fragment(part: plan.Select, holds: Holds) -> Fragment | None:
 
 def _with_first(node: plan.Node) -> plan.Node:
     """Extend a limit to the rows before the offset, if the process sorts the rows again."""
-    if not isinstance(node, plan.OrderBy) or node.limit is None:
+    if not isinstance(node, plan.OrderBy) or not isinstance(node.limit, int):
         return node
     return replace(node, limit=node.limit + node.offset, offset=0, shown=None)
 
@@ -449,7 +449,9 @@ class _Cut:
             return node
         if self._holds(node) or isinstance(below_wheres(node), plan.Table | plan.Values):
             return self._input(node)
-        if not isinstance(node, _INSIDE) or (isinstance(node, plan.OrderBy) and node.limit is None):
+        if not isinstance(node, _INSIDE) or (
+            isinstance(node, plan.OrderBy) and not isinstance(node.limit, int)
+        ):
             return None
         if isinstance(node, RECURSIONS) and not _may_go(node):
             return None

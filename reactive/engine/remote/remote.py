@@ -76,7 +76,7 @@ class RemoteWindow:
     """
 
     def __init__(self, order: plan.OrderBy, rows: Remote) -> None:
-        assert order.limit is not None
+        assert isinstance(order.limit, int)
         self._rows = rows
         self._key = order_key(order)
         self._descending = order.descending

@@ -34,6 +34,7 @@ from reactive.languages.sql.terms.values import (
     TypedValue,
     as_optional,
     construct_row,
+    is_parameter,
     is_relation,
     plan_of_relation,
     schema_of_values,
@@ -79,6 +80,7 @@ def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
     """Run one statement, and return the number of rows that it changed."""
     engine = engine_of(db)
     catalog = catalog_of(engine)
+    parameters = {name: v() if is_parameter(v) else v for name, v in parameters.items()}
     if catalog.statements is None:
         catalog.statements = KeptStatements(partial(_read_statement, engine))
     write = catalog.statements.find(engine, text, parameters)
@@ -116,7 +118,7 @@ def _refuse_unnamed(parameters: Mapping[str, Any], tree: exp.Expr) -> None:
     sources = {each.name for each in tree.find_all(exp.Table)}
     folded = {each.casefold() for each in sources} - own
     for name, value in parameters.items():
-        if is_relation(value):
+        if is_relation(value) and not (is_parameter(value) and name in constants):
             reason = f"no FROM reads {name!r}{nearest(name, sources)}"
             if name.casefold() in own:
                 reason = f"WITH gives the name {name!r} to another query"
@@ -250,7 +252,7 @@ def scope_of(
 ) -> Scope:
     """Return the scope around a statement: the names of the database, and its parameters."""
     relations = {name: plan_of_relation(v) for name, v in parameters.items() if is_relation(v)}
-    constants = {name: v for name, v in parameters.items() if not is_relation(v)}
+    constants = {name: v for name, v in parameters.items() if is_parameter(v) or not is_relation(v)}
     environment = Environment(catalog, relations)
     language = LANGUAGE if depth_of(tree) <= MOST_LEVELS else DEEP_LANGUAGE
     read = SqlText(text, dialect, language, constants)

@@ -66,7 +66,7 @@ NOT: dict[str, Callable[[Any, Any], object]] = {
     "a product of both sides": lambda a, b: a[0] * b[0] < a[1],
     "of one side": lambda a, b: a[0] < a[1],
     "after what may raise": lambda a, b: a[1] % b[1] > 3 and a[0] <= b[0],
-    "of a negated remainder": lambda a, b: not a[0] % 2 <= b[0],
+    "of a negated product": lambda a, b: not a[0] * b[1] <= a[1],
     "or": lambda a, b: a[0] <= b[0] or a[1] <= b[1],
 }
 

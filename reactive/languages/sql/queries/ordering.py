@@ -17,7 +17,9 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer import plan
+from optimizer.errors import PlanError
 from optimizer.record import record
+from reactive.api.columns import plan_of_count
 from reactive.languages.sql.expressions.comparisons import by_parts
 from reactive.languages.sql.expressions.scalar import CALL, written_name
 from reactive.languages.sql.queries.grouping import evaluated_constant, freed, grouping_key
@@ -81,10 +83,10 @@ def plan_sort_key(node: Any, value: TypedValue, scope: Scope) -> plan.SortKey:
     return plan.SortKey(scope.function(as_optional(value), node), descending, nulls)
 
 
-def limits(node: Any, scope: Scope) -> tuple[int | None, int]:
+def limits(node: Any, scope: Scope) -> tuple[int | plan.Table | None, int]:
     """Return how many rows (None: all) and how many before them are skipped; refuse PERCENT."""
     limit, offset = node.args.get("limit"), node.args.get("offset")
-    wanted = None
+    wanted: int | plan.Table | None = None
     if isinstance(limit, exp.Fetch):
         options = limit.args.get("limit_options")
         if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
@@ -99,14 +101,27 @@ def limits(node: Any, scope: Scope) -> tuple[int | None, int]:
             raise scope.error(limit, "LIMIT cannot be a percentage", "give a number of rows")
         if limit.args.get("expressions"):
             raise scope.error(limit, "LIMIT BY is not supported", "number the rows: row_number()")
-        wanted = _row_limit(limit.expression, scope)
+        wanted = _limit(limit.expression, scope)
     return wanted, (_row_limit(offset.expression, scope) or 0) if offset is not None else 0
+
+
+def _limit(node: Any, scope: Scope) -> int | plan.Table | None:
+    """Return a number of rows as `_row_limit` does, or the parameter of the database that it is."""
+    parameter = scope.moving_parameter(node)
+    if parameter is None:
+        return _row_limit(node, scope)
+    try:
+        return plan_of_count(parameter, scope.environment.engine)
+    except PlanError as error:
+        raise scope.error(node, *str(error).split("\n  ")) from None
 
 
 def _row_limit(node: Any, scope: Scope) -> int | None:
     """Return a number of rows, None if it is NULL; refuse one that tables decide."""
     if node is None:
         return 1
+    if scope.moving_parameter(node) is not None:
+        raise scope.error(node, "OFFSET cannot be a parameter", "give it a number")
     if node.find(exp.Table) is not None:
         raise scope.error(
             node,

@@ -94,7 +94,7 @@ def exists(node: Any, scope: Scope) -> Expr:
     correlation, query = _correlate_query(node.this, scope)
     if query.is_one_row:
         return TRUE
-    if query.limit != 0 and not query.offset:
+    if not isinstance(query.limit, plan.Table) and query.limit != 0 and not query.offset:
         query = replace(query, limit=None)
     return _exists(query.cut().node, correlation)
 
@@ -449,7 +449,7 @@ class SelectQuery:
     names: tuple[str, ...]
     values: tuple[TypedValue, ...]
     sort: tuple[plan.SortKey, ...] = ()
-    limit: int | None = None
+    limit: int | plan.Table | None = None
     offset: int = 0
     is_one_row: bool = False
 

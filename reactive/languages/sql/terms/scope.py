@@ -27,7 +27,18 @@ from sqlglot import exp
 from optimizer.callables.opaque import FROM_TEXT, Opaque
 from optimizer.callables.source import Place
 from optimizer.errors import PlanError, ReactiveError
-from optimizer.expr import Attribute, Expr, Item, Lifted, Outer, Slot, SlotValue, constant
+from optimizer.expr import (
+    Attribute,
+    Expr,
+    Item,
+    Lifted,
+    Outer,
+    Slot,
+    SlotValue,
+    Subquery,
+    constant,
+    substitute,
+)
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
 from reactive.engine.codegen.loop_expressions import Shallow
@@ -43,7 +54,13 @@ from reactive.languages.sql.terms.errors import (
 )
 from reactive.languages.sql.terms.folding import with_folded_constants
 from reactive.languages.sql.terms.types import NULL, SqlType, fields_of, type_of_value
-from reactive.languages.sql.terms.values import TypedValue, as_optional, literal_value
+from reactive.languages.sql.terms.values import (
+    TypedValue,
+    as_optional,
+    is_parameter,
+    literal_value,
+    plan_of_relation,
+)
 
 T = TypeVar("T")
 OUT_OF_RANGE = "is out of the range of"
@@ -235,8 +252,31 @@ class Scope:
         held = self._text.open_values.find(name)
         if held is not None:
             return TypedValue(Slot(held, name), type_of_value(held.value))
-        value = with_instants(self._text.parameters[name])
+        given_value = self._text.parameters[name]
+        if is_parameter(given_value):
+            return self._value_of_parameter(given_value, node)
+        value = with_instants(given_value)
         return literal_value(tuple(value) if isinstance(value, list) else value, name)
+
+    def moving_parameter(self, node: exp.Expr | None) -> Any:
+        """Return the parameter of the database that `:name` stands for; None for other nodes."""
+        is_name = isinstance(node, exp.Placeholder | exp.Parameter)
+        found = self._text.parameters.get(node.name) if is_name else None
+        return found if is_parameter(found) else None
+
+    def _value_of_parameter(self, parameter: Any, node: exp.Expr) -> TypedValue:
+        """Return the value of a parameter of the database, which may change."""
+        named = plan_of_relation(parameter)
+        if len(named.columns) != 1:
+            raise self.error(
+                node,
+                f"the value of {node.name!r} has several columns",
+                f"write from {node.name}, and name its columns",
+            )
+        value = named.columns[0][1]
+        own = (Subquery("value", named.node),)
+        nulls = tuple(substitute(leaf, own) for leaf in value.nulls)
+        return replace(value, expr=substitute(value.expr, own), nulls=nulls)
 
     def open_value(self, node: exp.Expr) -> SlotValue | None:
         """Return the open value that a literal stands for; None if it stands for itself."""
