@@ -113,7 +113,10 @@ class QueryReader:
         """Read an expression as a value; rows become a set or a tuple. None if it reads no
         relation."""
         found = self.value(node, reader)
-        return self.scalar(found, node, reader) if isinstance(found, Rows) else found
+        if not isinstance(found, Rows):
+            return found
+        self._refuse_uncalled(node, reader)
+        return self.scalar(found, node, reader)
 
     def after(self, name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt]) -> Expr | None:
         """Return the expression after an assignment; None if neither value nor result reads
@@ -214,6 +217,16 @@ class QueryReader:
             return None
         self.sources[id(found)] = found
         return Subquery("value", self.engine.plan_of(found))
+
+    def _refuse_uncalled(self, node: ast.expr, reader: Any) -> None:
+        """Refuse a parameter in the place of its value, and one that is called with arguments."""
+        name = node.func if isinstance(node, ast.Call) else node
+        if isinstance(name, ast.Name | ast.Attribute) and self.engine.is_parameter(
+            touching.constant_of(name, reader)
+        ):
+            raise refusal_at(
+                node, reader, "is a parameter, not its value", f"write {ast.unparse(name)}()"
+            )
 
     def _of_row(self, node: ast.expr, reader: Any) -> Expr | None:
         """Return a row that contains the rows of a query, or a part of it; None for other

@@ -42,6 +42,7 @@ from reactive.engine.runtime.boundary import boundary
 from reactive.errors import MissingKeyError
 
 if TYPE_CHECKING:
+    from reactive.api import parameter as parameters
     from reactive.api.literal import OnError
     from reactive.api.subscriptions.observe import Relay, Subscription
     from reactive.engine.dataflow.delta import Delta
@@ -208,7 +209,9 @@ class NestedRelation(Relation[*Ts]):
 class OrderedNestedRelation(NestedRelation[*Ts]):
     """A relation of rows with nested rows, in an order; its view is a sequence."""
 
-    def limit(self, n: int, offset: int = 0) -> OrderedNestedRelation[*Ts]:
+    def limit(
+        self, n: int | parameters.Parameter[int], offset: int = 0
+    ) -> OrderedNestedRelation[*Ts]:
         """Keep the `n` rows after the first `offset` rows; see `OrderedRelation.limit`."""
         ordered = OrderedRelation[*Ts](self._engine, self._in_order(), self._kept_views())
         made: Any = make_nested(ordered.limit(n, offset), self.nesting, self.order)
@@ -540,7 +543,7 @@ class OrderedNestedView(OrderedView[*Ts]):
     query: Any = None
     """The ordered query; the view shows a part of it."""
 
-    def limit(self, n: int, offset: int = 0) -> Any:
+    def limit(self, n: int | parameters.Parameter[int], offset: int = 0) -> Any:
         """Return the `n` rows after the first `offset` rows, as a relation that sorts again."""
         return self._ordered_source().limit(n, offset)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar, TypeVarTuple, overload
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
 from reactive.api.comprehending import same_in_order
@@ -11,6 +11,9 @@ from reactive.api.relation import OrderedRelation
 from reactive.api.view import View
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.runtime.boundary import boundary, hide
+
+if TYPE_CHECKING:
+    from reactive.api.parameter import Parameter
 
 Ts = TypeVarTuple("Ts")
 Cs = TypeVarTuple("Cs")
@@ -62,7 +65,7 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
     def __reversed__(self) -> Iterator[Any]:
         return iter(self._all_rows()[::-1])
 
-    def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
+    def limit(self, n: int | Parameter[int], offset: int = 0) -> OrderedRelation[*Ts]:
         """Return the `n` rows after the first `offset` rows, as a relation that sorts again."""
         query: Any = self.relation
         limited = query.limit(n, offset)

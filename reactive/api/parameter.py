@@ -93,7 +93,7 @@ class Parameter(Table[T, tuple[()]], Generic[T]):
         12
         """
         try:
-            self._engine.write(self, self._do.upsert, value)  # type: ignore[arg-type]
+            self._engine.write(self, self._do.upsert, value)
         except Exception as error:
             hide(error)
             raise

@@ -298,7 +298,7 @@ class First:
         *,
         is_last: bool,
     ) -> None:
-        assert node.limit is not None
+        assert isinstance(node.limit, int)
         self._source, self.kept = source, source.kept
         row = Value(F.col("row"), self.kept)
         stands = sort_order(node.keys, row, count, unique)
@@ -434,7 +434,7 @@ class DirectFirst:
     """
 
     def __init__(self, node: plan.OrderBy, wanted: int, *, is_total: bool) -> None:
-        assert node.limit is not None
+        assert isinstance(node.limit, int)
         self._first, self._needed = node.offset, node.offset + node.limit
         self._wanted, self._is_total = wanted, is_total
         self._whole = plan.OrderBy(node.input, node.keys, None, 0)

@@ -152,11 +152,11 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             ), (key, *(k.function for k in keys))
         case plan.OrderBy(source, keys, limit, offset):
             is_moving = isinstance(limit, plan.Table)
-            kind = order_by.OrderBy if not is_moving else moving_window.MovingWindow
+            kind = moving_window.MovingWindow if is_moving else order_by.OrderBy
             return lambda: kind(
                 order_key(node),
                 descending=node.descending,
-                limit=0 if is_moving else limit,
+                limit=None if isinstance(limit, plan.Table) else limit,
                 offset=offset,
                 show=node.show,
                 are_hashable=keeps_identity(source),

@@ -411,7 +411,7 @@ def _most(item: Any, scope: Scope) -> int | None:
     if any(isinstance(part, exp.Anonymous) for e in select.expressions for part in e.walk()):
         return None
     wanted, left_out = limits(select, scope)
-    return None if wanted is None else wanted + left_out
+    return wanted + left_out if isinstance(wanted, int) else None
 
 
 _READ_ALL = ("joins", "laterals", "where", "group", "having", "qualify", "distinct", "order")

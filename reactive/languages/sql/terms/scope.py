@@ -260,8 +260,9 @@ class Scope:
 
     def moving_parameter(self, node: exp.Expr | None) -> Any:
         """Return the parameter of the database that `:name` stands for; None for other nodes."""
-        is_name = isinstance(node, exp.Placeholder | exp.Parameter)
-        found = self._text.parameters.get(node.name) if is_name else None
+        if not isinstance(node, exp.Placeholder | exp.Parameter):
+            return None
+        found = self._text.parameters.get(node.name)
         return found if is_parameter(found) else None
 
     def _value_of_parameter(self, parameter: Any, node: exp.Expr) -> TypedValue:
