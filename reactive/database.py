@@ -289,7 +289,7 @@ class Database(Uncopyable, Closeable):
 
         Raises
         ------
-        PlanError: the name is taken, or the value does not tell a type.
+        PlanError: the name is taken, or the value is None.
         TableError: the value is not of the type, or not hashable.
         TransactionError: inside a transaction.
 

@@ -197,7 +197,10 @@ class QueryReader:
         found = touching.constant_of(node, reader)
         source = self.engine.plan_of(found)
         if source is None:
-            if isinstance(node, ast.Attribute) and self.value(node.value, reader) is not None:
+            owner = self.value(node.value, reader) if isinstance(node, ast.Attribute) else None
+            if isinstance(node, ast.Attribute) and isinstance(owner, Subquery):
+                return project_node(Attribute(owner, node.attr))
+            if owner is not None:
                 raise refusal_at(
                     node,
                     reader,

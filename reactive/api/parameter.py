@@ -115,10 +115,14 @@ class _OneValue(Statements):
         self.add_one, self.remove_one = self.add, self.remove
 
     def add(self, row: Row, count: int = 1, **options: Any) -> list[Pair]:
+        self._refuse_none(row)
         return self._checked(super().add(row, count, **options))
 
     def add_all(self, rows: Iterable[Row], known: Any = None, **options: Any) -> Sequence[Pair]:
-        return self._checked(super().add_all(rows, known, **options))
+        checked = list(rows)
+        for row in checked:
+            self._refuse_none(row)
+        return self._checked(super().add_all(checked, known, **options))
 
     def remove(self, row: Row, count: int = 1, **options: Any) -> list[Pair]:
         return self._checked(super().remove(row, count, **options))
@@ -130,6 +134,13 @@ class _OneValue(Statements):
         self, *statements: Callable[[], Sequence[Pair]], is_noted: bool = False
     ) -> list[Pair]:
         return self._checked(super().together(*statements, is_noted=is_noted))
+
+    def _refuse_none(self, row: Row) -> None:
+        if row is None:
+            raise TableError(
+                f"parameter {self._table.name!r} cannot be None\n"
+                "  set a value that stands for nothing, and test for it in the query"
+            )
 
     def _checked(self, delta: D) -> D:
         """Return the delta of a whole statement; take it back if it leaves no row, or several."""
@@ -155,26 +166,24 @@ def type_of_value(value: Any, row_type: Any) -> Any:
 
     Raises
     ------
-    PlanError: the value is None, a callable or a relation, and there is no type.
+    PlanError: the value is None, a class or a relation.
     """
-    if row_type is not None:
-        return row_type
     if value is None:
         raise PlanError(
-            "the value None does not tell the type of a parameter\n"
-            "  give it: db.parameter(None, row_type=int | None)"
+            "a parameter cannot be None\n"
+            "  give a first value that stands for nothing, and test for it in the query"
         )
     if isinstance(value, type):
         raise PlanError(
             f"a parameter takes its first value, not the class {value.__name__}\n"
-            "  write db.parameter(10), or db.parameter(None, row_type=int | None)"
+            "  write db.parameter(10)"
         )
     if isinstance(value, Live):
         raise PlanError(
             f"a parameter holds a value, not {value._called()}\n"
             "  join the relation, or name it in a comprehension"
         )
-    return type(value)
+    return type(value) if row_type is None else row_type
 
 
 def begin(parameter: Parameter[Any], value: Any, drop: Callable[[Any], object]) -> None:
