@@ -24,6 +24,7 @@ CONTENTS = {
     "Guide": [
         "guide",
         "comprehensions",
+        "parameters",
         "sql",
         "nested",
         "frames",
