@@ -361,13 +361,13 @@ READING = frozenset({"count", "items", "get", "keys", "values", "snapshot", "__c
 class Live(Uncopyable, Hinting):
     """Base of objects that change by themselves: relations and views."""
 
-    is_parameter: ClassVar[bool] = False
+    _is_parameter: ClassVar[bool] = False
     """True for a value that a query reads by a call."""
 
 
 def is_parameter(value: Any) -> bool:
     """Return True for a parameter: a value that may be set while views read it."""
-    return isinstance(value, Live) and value.is_parameter
+    return isinstance(value, Live) and value._is_parameter
 
 
 def plan_of_count(parameter: Any, engine: Any) -> plan.Table:

@@ -54,7 +54,7 @@ class Parameter(Table[T, tuple[()]], Generic[T]):
     (2, ['be', 'is', 'that', 'to'])
     """
 
-    is_parameter: ClassVar[bool] = True
+    _is_parameter: ClassVar[bool] = True
 
     def __init__(
         self, engine: Engine, number: int, row_type: Any, name: str | None, replaces: Any = None

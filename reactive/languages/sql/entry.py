@@ -12,6 +12,7 @@ from sqlglot import exp
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Expr, Lifted, Parameter, row_names
+from reactive.api.columns import is_parameter
 from reactive.api.internal_interface import engine_of
 from reactive.engine.runtime.large_stack import call_with_large_stack, has_large_stack
 from reactive.languages.sql.expressions import predicate, scalar
@@ -34,7 +35,6 @@ from reactive.languages.sql.terms.values import (
     TypedValue,
     as_optional,
     construct_row,
-    is_parameter,
     is_relation,
     plan_of_relation,
     schema_of_values,

@@ -41,6 +41,7 @@ from optimizer.expr import (
 )
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
+from reactive.api.columns import is_parameter
 from reactive.engine.codegen.loop_expressions import Shallow
 from reactive.languages.sql.terms.common_types import Dialect
 from reactive.languages.sql.terms.errors import (
@@ -57,7 +58,6 @@ from reactive.languages.sql.terms.types import NULL, SqlType, fields_of, type_of
 from reactive.languages.sql.terms.values import (
     TypedValue,
     as_optional,
-    is_parameter,
     literal_value,
     plan_of_relation,
 )

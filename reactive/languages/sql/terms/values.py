@@ -418,11 +418,6 @@ def is_relation(value: Any) -> bool:
     return isinstance(value, Relation)
 
 
-def is_parameter(value: Any) -> bool:
-    """Return True for a parameter of the database: a value, and a source of one row."""
-    return is_relation(value) and value.is_parameter
-
-
 @record
 class BindingColumn:
     """A column. `read` is the field or the position in a row; None if the row is the value."""
