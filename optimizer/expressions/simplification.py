@@ -121,7 +121,6 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {"!s": str, "!r": repr, "!a": asc
 COMPUTED = frozenset({"+", "-", "*"})
 """Operators of numbers whose operands' classes decide the class of the result."""
 NUMBERS = (int, float)
-MOMENTS = (date, datetime, timedelta)
 GIVE_BOOL = frozenset({"in", "not in", "is", "is not", "not"})
 """Operators whose results are True or False and nothing else."""
 UNARY: dict[str, Any] = {
@@ -182,7 +181,9 @@ def fold_node(expr: Expr) -> Expr:
             known := _symbol_of(function, arguments)
         ):
             return fold_node(Operation(known, arguments))
-        case Call(Constant(kind), arguments, options) if any(kind is each for each in MOMENTS):
+        case Call(Constant(kind), arguments, options) if any(
+            kind is each for each in (date, datetime, timedelta)
+        ):
             return constant_moments.fold_moment(expr, kind, arguments, options)
         case Conditional(Constant() as test, then, otherwise) if _is_plain_constant(test):
             return then if test.value else otherwise

@@ -72,6 +72,7 @@ LAZY_MODULES = (
     "reactive.engine.operators.loops.padded_sides",
     "reactive.engine.operators.matching",
     "reactive.engine.operators.moved_bounds",
+    "reactive.engine.operators.moving_window",
     "reactive.engine.operators.order_by",
     "reactive.engine.operators.predicate_matching",
     "reactive.engine.operators.rowwise",

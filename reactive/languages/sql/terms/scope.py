@@ -252,10 +252,9 @@ class Scope:
         held = self._text.open_values.find(name)
         if held is not None:
             return TypedValue(Slot(held, name), type_of_value(held.value))
-        given_value = self._text.parameters[name]
-        if is_parameter(given_value):
-            return self._value_of_parameter(given_value, node)
-        value = with_instants(given_value)
+        if self.moving_parameter(node) is not None:
+            return self._value_of_parameter(node)
+        value = with_instants(self._text.parameters[name])
         return literal_value(tuple(value) if isinstance(value, list) else value, name)
 
     def moving_parameter(self, node: exp.Expr | None) -> Any:
@@ -265,9 +264,9 @@ class Scope:
         found = self._text.parameters.get(node.name)
         return found if is_parameter(found) else None
 
-    def _value_of_parameter(self, parameter: Any, node: exp.Expr) -> TypedValue:
+    def _value_of_parameter(self, node: exp.Expr) -> TypedValue:
         """Return the value of a parameter of the database, which may change."""
-        named = plan_of_relation(parameter)
+        named = plan_of_relation(self.moving_parameter(node))
         if len(named.columns) != 1:
             raise self.error(
                 node,
@@ -275,9 +274,11 @@ class Scope:
                 f"write from {node.name}, and name its columns",
             )
         value = named.columns[0][1]
-        own = (Subquery("value", named.node),)
-        nulls = tuple(substitute(leaf, own) for leaf in value.nulls)
-        return replace(value, expr=substitute(value.expr, own), nulls=nulls)
+        expr, *nulls = (
+            substitute(each, (Subquery("value", named.node),))
+            for each in (value.expr, *value.nulls)
+        )
+        return replace(value, expr=expr, nulls=tuple(nulls))
 
     def open_value(self, node: exp.Expr) -> SlotValue | None:
         """Return the open value that a literal stands for; None if it stands for itself."""
