@@ -29,7 +29,20 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
-from optimizer.expr import Expr, Function, Lifted, Operation, Or, conjuncts, reads, walk
+from optimizer.expr import (
+    Attempt,
+    Expr,
+    First,
+    Function,
+    Lifted,
+    Operation,
+    Or,
+    conjuncts,
+    parts,
+    reads,
+    walk,
+)
+from optimizer.expressions.operand_checks import ORDERS
 from optimizer.expressions.simplification import unproven
 from optimizer.expressions.text import text
 from optimizer.lifting import folds
@@ -133,7 +146,7 @@ def _explain_unkeyed(node: plan.Node, *, has_bitwise: bool) -> list[str]:
     if not isinstance(node, plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
         return []
     on = node.match.on
-    if on is None or has_keys(node) or residual(node) is None:
+    if on is None or has_keys(node) or _is_passed_by_most(residual(node)):
         return []
     if isinstance(node, plan.SemiJoin | plan.AntiJoin) and bound_of(node) is not None:
         return []
@@ -179,6 +192,8 @@ def _hint(on: Function, *, has_bitwise: bool) -> str:
         return "an equation comes after a condition that may raise: put it first"
     if any(isinstance(test, Or) and any(map(_is_equation, walk(test))) for test in tests):
         return "each part of an `or` needs a `left == right`, before anything that may raise"
+    if any(map(_compares_sums, tests)):
+        return "a side of `<` reads both rows: write each side over one row, or declare int"
     return "a join needs `left == right` among its conditions to look partners up"
 
 
@@ -191,6 +206,38 @@ def _is_of_both_sides(test: Expr) -> bool:
     match test:
         case Operation("==", sides):
             return any(len(reads(side)) > 1 for side in sides)
+        case _:
+            return False
+
+
+def _compares_sums(test: Expr) -> bool:
+    """Return True for a comparison of which a side reads rows of several inputs."""
+    return any(
+        isinstance(part, Operation)
+        and part.operator in ORDERS
+        and any(map(_reads_both, parts(part)))
+        for part in walk(test)
+    )
+
+
+def _reads_both(expr: Expr) -> bool:
+    return len(reads(expr)) > 1
+
+
+def _is_passed_by_most(test: Function | None) -> bool:
+    """Return True if only pairs that are equal by a key fail a residual predicate."""
+    if test is None:
+        return True
+    tests = conjuncts(test.body) if isinstance(test, Lifted) else ()
+    return bool(tests) and all(map(_negates_equation, tests))
+
+
+def _negates_equation(test: Expr) -> bool:
+    match test:
+        case Attempt(inner) | First(_, inner):
+            return _negates_equation(inner)
+        case Operation("not", (inner,)):
+            return any(map(_pairs_up, conjuncts(inner)))
         case _:
             return False
 

@@ -93,8 +93,12 @@ def test_a_join_that_asks_every_pair_says_so_and_what_would_help() -> None:
     none = students.join(council, on=lambda s, m: s.name != m.name)
     assert "every pair is asked" in none.explain()
     assert "a join needs `left == right`" in none.explain()
-    partly = students.join(council, on=lambda s, m: s.name == m.name or s.age > 3)
+    partly = students.join(council, on=lambda s, m: s.name == m.name or s.age != len(m.role))
     assert "each part of an `or` needs a `left == right`" in partly.explain()
+    one_side = students.join(council, on=lambda s, m: s.name == m.name or s.age > 3)
+    assert one_side.explain().endswith("rules: split_disjunction")
+    far = students.join(council, on=lambda s, m: abs(s.age / 2 - len(m.role)) < 3)
+    assert "a side of `<` reads both rows: write each side over one row" in far.explain()
 
 
 def test_an_equation_that_reads_both_rows_on_one_side_says_so() -> None:
