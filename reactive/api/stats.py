@@ -9,6 +9,7 @@ from optimizer import plan
 from optimizer.plans.explain import Explanation, headline
 from reactive.engine.compiler.physical import Physical
 from reactive.engine.dataflow.node import Node
+from reactive.engine.dataflow.routing import describe_route
 
 if TYPE_CHECKING:
     from reactive.api.subscriptions.observe import Subscription
@@ -109,6 +110,8 @@ def explain_analyzed(root: plan.Node, engine: Engine) -> Explanation:
         anew = getattr(node.operator, "evaluated", 0) + node.recomputed
         often = f", {anew} times evaluated anew" if anew else ""
         often += ", state read from the store" if node.rank in read else ""
+        route = describe_route(node)
+        often += "" if route is None else f"; {route}"
         return f"  [{held.rows} rows, {held.bytes} bytes, {held.touched} touched{often}]"
 
     drawing = running.drawing(remark)

@@ -69,6 +69,13 @@ class DiscriminationNetwork:
         """The readers."""
         return [reader for readers in self._by_field for reader in readers.all]
 
+    def group_of(self, node: Node) -> tuple[str, int] | None:
+        """Return the field by which a reader is found, and the number of its readers; else None."""
+        for readers in self._by_field:
+            if any(reader is node for reader, _ in readers.all):
+                return readers.name, len(readers.all)
+        return None
+
     def send(self, delta: Sequence[Any], enqueue: Enqueue) -> None:
         """Put the rows of a delta into the inboxes of the readers that need them."""
         for readers in self._by_field:
@@ -84,9 +91,10 @@ def find_network(readers: Sequence[Reader]) -> DiscriminationNetwork | None:
 class _ByField:
     """Readers that compare a field of their rows with constants."""
 
-    __slots__ = ("_classes", "_field", "_wanted", "all")
+    __slots__ = ("_classes", "_field", "_wanted", "all", "name")
 
     def __init__(self, field: str, readers: list[Reader]) -> None:
+        self.name = field
         self._field = attrgetter(field)
         self.all = readers
         wanted: dict[Any, list[int]] = {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reactive.engine.dataflow import discrimination
+from reactive.engine.dataflow.node import NOWHERE
 
 if TYPE_CHECKING:
     from reactive.engine.dataflow.key_readers import KeyReaders
@@ -80,3 +81,18 @@ class Routing(dict["Node", "Way | None"]):
                 if by_key is not None:
                     found[by_key] = None
         return list(found)
+
+
+def describe_route(node: Node) -> str | None:
+    """Return how a row finds a node among the readers of an input; None if it gets all rows."""
+    if node.at is not NOWHERE:
+        return f"1 of {len(node.inputs[0].routes)} readers, found by the key of a row"
+    for port, source in enumerate(node.inputs):
+        network = discrimination.find_network(source.consumers)
+        group = None if network is None else network.group_of(node)
+        if group is not None:
+            return f"1 of {group[1]} readers, found by {group[0]}"
+        if source.by_key is not None and node.partner_of(port) is not None:
+            joins = [each for each, at in source.consumers if each.partner_of(at) is not None]
+            return f"1 of {len(joins)} joins, found by the key of a row"
+    return None
