@@ -38,7 +38,7 @@ class KeyedBatch(Sequence[Keyed]):
     [(4, ('anna', 1)), (3, ('eva', 1))]
     """
 
-    __slots__ = ("differ", "keys", "rows", "weight")
+    __slots__ = ("are_new", "differ", "keys", "rows", "weight")
 
     def __init__(self, keys: Sequence[Any], rows: Sequence[Row], weight: int) -> None:
         self.keys = keys
@@ -46,6 +46,8 @@ class KeyedBatch(Sequence[Keyed]):
         self.weight = weight
         self.differ = False
         """True if no object is known to occur twice."""
+        self.are_new = False
+        """True if the index that the batch was added to had no row with one of its keys."""
 
     @overload
     def __getitem__(self, place: int) -> Keyed: ...
@@ -186,6 +188,8 @@ class Index:
 
     def find_before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
         """Return `find` as it was before a delta that is already applied."""
+        if type(delta) is KeyedBatch and delta.are_new:
+            return _find_other_keys(self.buckets.get, set(delta.keys))
         return IndexBefore(self, delta).get
 
     def earlier(self, delta: Iterable[KeyedPair]) -> IndexBefore:
@@ -245,8 +249,13 @@ class Index:
 
     def extend(self, batch: KeyedBatch) -> None:
         """Add all rows of a batch, or none if one raises."""
-        if batch.weight != 1 or self.buckets or not self._fill(batch):
+        if batch.weight != 1:
             self.change(batch)
+            return
+        are_new = self.buckets.keys().isdisjoint(batch.keys)
+        if not are_new or not self._fill(batch):
+            self._insert(batch.keys, batch.rows)
+        batch.are_new = are_new
 
     def change(self, keyed: Sequence[KeyedPair]) -> None:
         """Add all pairs of a delta, or none if one raises; most of them without a call of `add`."""
@@ -287,13 +296,48 @@ class Index:
             remove_pairs(self, keyed[:done])
             raise
 
+    def _insert(self, keys: Sequence[Key], rows: Sequence[Row]) -> None:
+        """Add one copy of each row, or none if one raises; most of them without a call of `add`."""
+        buckets, get, same, more = self.buckets, self.buckets.get, self.handle is id, 0
+        left = iter(rows)
+        try:
+            for key, row in zip(keys, left, strict=True):
+                bucket = get(key, NOTHING)
+                if bucket is NOTHING:
+                    buckets[key] = row
+                    more += 1
+                elif bucket.__class__ is WeightedRows:
+                    handle, size = id(row) if same else row, len(bucket)
+                    held, total = bucket.setdefault(handle, (row, 1))
+                    if len(bucket) > size:
+                        more += 1
+                    elif total == -1:
+                        self.add(key, row, 1)
+                    else:
+                        bucket[handle] = held, total + 1
+                elif bucket.__class__ is FewRows and len(bucket) < FEW:
+                    if id(row) in map(id, bucket) if same else row in bucket:
+                        self.add(key, row, 1)
+                    else:
+                        bucket.append(row)
+                        more += 1
+                else:
+                    self.add(key, row, 1)
+            self.rows += more
+        except BaseException:
+            self.rows += more
+            done = len(rows) - left.__length_hint__() - 1
+            remove_pairs(self, KeyedBatch(keys, rows, 1)[:done])
+            raise
+
     def _fill(self, batch: KeyedBatch) -> bool:
-        """Add different rows to an empty index, without searching the rows of a key.
+        """Add different rows with new keys, without searching the rows of a key.
 
         Return False, changing nothing, unless rows are known to differ: because their keys do, or
         because the rows are interned.
         """
         buckets, keys, rows = self.buckets, batch.keys, batch.rows
+        size, count = len(buckets), len(rows)
         try:
             if _are_different(keys):
                 buckets.update(zip(keys, rows, strict=True))
@@ -302,14 +346,15 @@ class Index:
             else:
                 return False
         except BaseException:
-            buckets.clear()
+            while len(buckets) > size:  # the last entries are the new ones
+                buckets.popitem()
             raise
-        self.rows = len(batch)
+        self.rows += count
         return True
 
     def _group(self, keys: Sequence[Key], rows: Sequence[Row]) -> None:
-        """Add rows that differ, by their keys, to an empty index of interned rows."""
-        buckets = self.buckets
+        """Add interned rows that differ, by their keys, which are new."""
+        buckets, several = self.buckets, list[Key]()
         get = buckets.get
         for key, row in zip(keys, rows, strict=True):
             bucket = get(key, NOTHING)
@@ -319,8 +364,10 @@ class Index:
                 bucket.append(row)
             else:
                 buckets[key] = FewRows((bucket, row))
-        for key, bucket in buckets.items():
-            if bucket.__class__ is FewRows and len(bucket) > FEW:
+                several.append(key)
+        for key in several:
+            bucket = buckets[key]
+            if len(bucket) > FEW:
                 buckets[key] = WeightedRows(
                     zip(map(id, bucket), zip(bucket, repeat(1)), strict=False)
                 )
@@ -413,6 +460,15 @@ def _are_different(keys: Sequence[Key]) -> bool:
     """Return True if no key occurs twice; a sample rejects most other batches."""
     few = keys[:SAMPLED]
     return len(set(few)) == len(few) and len(set(keys)) == len(keys)
+
+
+def _find_other_keys(find: Callable[..., Any], new: set[Key]) -> Callable[..., Any]:
+    """Return the look-up without the keys that are new."""
+
+    def find_other(key: Key, default: Any) -> Any:
+        return default if key in new else find(key, default)
+
+    return find_other
 
 
 class IndexBefore:

@@ -151,3 +151,78 @@ def test_a_batch_of_new_rows_is_not_in_the_index_of_before(count: int) -> None:
     assert [*bucket_pairs(find("a", NOTHING))] == [(rows[0], 1)]
     assert find("b", NOTHING) is NOTHING
     assert Counter(row for row, _ in index.pairs("a")) == Counter(rows)
+
+
+BATCHES = st.lists(
+    st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(OBJECTS)), max_size=30), max_size=6
+)
+
+
+@pytest.mark.parametrize("handle", [id, itself])
+@given(BATCHES, st.lists(st.integers(0, 200), max_size=20))
+@examples(300)
+def test_a_batch_is_added_as_its_rows_are(
+    handle: Any, batches: list[list[tuple[Any, Any]]], gone: list[int]
+) -> None:
+    together, one_by_one = Index(handle), Index(handle)
+    for step in batches:
+        batch = KeyedBatch([key for key, _ in step], [row for _, row in step], 1)
+        had = contents(together)
+        together.extend(batch)
+        for key, (row, weight) in batch:
+            one_by_one.add(key, row, weight)
+        assert contents(together) == contents(one_by_one)
+        assert together.rows == one_by_one.rows == len(contents(together))
+        find = together.find_before(batch)
+        for key in KEYS[:-1]:
+            found = find(key, NOTHING)
+            rows = () if found is NOTHING else bucket_pairs(found)
+            assert dict(rows) == {row: n for (of, row), n in had.items() if of == key}
+        for number in gone[: len(gone) // 2]:  # rows that go, so that buckets shrink
+            there = sorted(contents(together), key=repr)
+            if there:
+                key, row = there[number % len(there)]
+                together.add(key, row, -1)
+                one_by_one.add(key, row, -1)
+
+
+class Raising:
+    """A key that is equal to no key, or raises when it is compared."""
+
+    def __hash__(self) -> int:
+        return hash("a")
+
+    def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
+        raise ValueError("compared")
+
+
+@pytest.mark.parametrize("handle", [id, itself])
+@pytest.mark.parametrize("odd", [Odd(), Raising()])
+@given(BATCHES)
+@examples(100)
+def test_a_batch_that_raises_is_not_added(
+    handle: Any, odd: Any, batches: list[list[tuple[Any, Any]]]
+) -> None:
+    index = Index(handle)
+    index.add("a", OBJECTS[0], 1)
+    for step in batches:
+        keys, rows = [key for key, _ in step], [row for _, row in step]
+        index.extend(KeyedBatch(keys, rows, 1))
+        before, count = contents(index), index.rows
+        for place in (0, len(keys) // 2, len(keys)):
+            among = [*keys[:place], odd, *keys[place:]]
+            with pytest.raises((TypeError, ValueError)):
+                index.extend(KeyedBatch(among, [OBJECTS[0], *rows], 1))
+            assert contents(index) == before
+            assert index.rows == count
+
+
+def test_keys_of_a_batch_that_collide_leave_the_index_as_it_was() -> None:
+    index = Index(id)
+    index.add("b", OBJECTS[0], 1)
+    with pytest.raises(ValueError, match="compared"):
+        index.extend(KeyedBatch(["c", "a", Raising()], OBJECTS[:3], 1))
+    assert contents(index) == {("b", OBJECTS[0]): 1}
+    assert index.rows == 1
