@@ -20,62 +20,19 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any, Final, Literal, Protocol, overload
+from operator import length_hint
+from typing import Any, Final, Literal, Protocol
 
 from optimizer.record import record
-from reactive.engine.collections.zset import Pair, Row, UniformDelta, consolidate
-
-# Pairs of a delta with their keys, and how an index adds them.
-
-Keyed = tuple[Any, Pair]
-"""A key and a pair."""
-
-
-class KeyedBatch(Sequence[Keyed]):
-    """Rows of one weight with their keys: two lists, not pairs.
-
-    >>> list(KeyedBatch([4, 3], ["anna", "eva"], 1))
-    [(4, ('anna', 1)), (3, ('eva', 1))]
-    """
-
-    __slots__ = ("are_new", "differ", "keys", "rows", "weight")
-
-    def __init__(self, keys: Sequence[Any], rows: Sequence[Row], weight: int) -> None:
-        self.keys = keys
-        self.rows = rows
-        self.weight = weight
-        self.differ = False
-        """True if no object is known to occur twice."""
-        self.are_new = False
-        """True if the index that the batch was added to had no row with one of its keys."""
-
-    @overload
-    def __getitem__(self, place: int) -> Keyed: ...
-    @overload
-    def __getitem__(self, place: slice) -> KeyedBatch: ...
-    def __getitem__(self, place: int | slice) -> Keyed | KeyedBatch:
-        if isinstance(place, slice):
-            return KeyedBatch(self.keys[place], self.rows[place], self.weight)
-        return (self.keys[place], (self.rows[place], self.weight))
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def __iter__(self) -> Iterator[Keyed]:
-        return zip(self.keys, zip(self.rows, repeat(self.weight)), strict=False)
-
-
-def delta_keys(keyed: Sequence[Keyed]) -> Sequence[Any]:
-    """Return the keys of a delta."""
-    return keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]
-
-
-def has_both_signs(keyed: Sequence[Keyed]) -> bool:
-    """Return True if a delta deletes and inserts rows."""
-    if len(keyed) < 2 or type(keyed) is KeyedBatch:
-        return False
-    weights = [pair[1] for _, pair in keyed]
-    return min(weights) < 0 < max(weights)
+from reactive.engine.collections.zset import (
+    Keyed,
+    KeyedBatch,
+    Pair,
+    Row,
+    UniformDelta,
+    consolidate,
+    delta_keys,
+)
 
 
 class RowReceiver(Protocol):
@@ -299,7 +256,7 @@ class Index:
     def _insert(self, keys: Sequence[Key], rows: Sequence[Row]) -> None:
         """Add one copy of each row, or none if one raises; most of them without a call of `add`."""
         buckets, get, same, more = self.buckets, self.buckets.get, self.handle is id, 0
-        left = iter(rows)
+        left = iter([*rows])
         try:
             for key, row in zip(keys, left, strict=True):
                 bucket = get(key, NOTHING)
@@ -326,7 +283,7 @@ class Index:
             self.rows += more
         except BaseException:
             self.rows += more
-            done = len(rows) - left.__length_hint__() - 1
+            done = len(rows) - length_hint(left) - 1
             remove_pairs(self, KeyedBatch(keys, rows, 1)[:done])
             raise
 
@@ -559,17 +516,3 @@ class Range:
     own: Form
     other: Form
     closed: tuple[bool, bool] = (True, True)
-
-
-class MovedKey:
-    """A key of the other side that has moved: it finds the partners of `new` that `old` has not.
-
-    `key` is the part of the key that is equal on both sides, if there is one.
-    """
-
-    __slots__ = ("key", "new", "old")
-
-    def __init__(self, new: Any, old: Any, key: Key = ()) -> None:
-        self.new = new
-        self.old = old
-        self.key = key

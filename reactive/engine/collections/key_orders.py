@@ -21,10 +21,9 @@ from reactive.engine.collections.index import (
     Index,
     Key,
     KeyedPair,
-    MovedKey,
     Range,
 )
-from reactive.engine.collections.range_index import RangeIndex
+from reactive.engine.collections.range_index import MovedKey, RangeIndex
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 

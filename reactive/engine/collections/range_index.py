@@ -58,10 +58,8 @@ from reactive.engine.collections.index import (
     FewRows,
     Form,
     Index,
-    KeyedBatch,
     KeyedPair,
     Mark,
-    MovedKey,
     Range,
     WeightedRows,
     add_each,
@@ -69,7 +67,21 @@ from reactive.engine.collections.index import (
     itself,
 )
 from reactive.engine.collections.index import Key as IndexKey
-from reactive.engine.collections.zset import Family, Pair, Row, consolidate, family_of
+from reactive.engine.collections.zset import Family, KeyedBatch, Pair, Row, consolidate, family_of
+
+
+class MovedKey:
+    """A key of the other side that has moved: it finds the partners of `new` that `old` has not.
+
+    `key` is the part of the key that is equal on both sides, if there is one.
+    """
+
+    __slots__ = ("key", "new", "old")
+
+    def __init__(self, new: Any, old: Any, key: IndexKey = ()) -> None:
+        self.new = new
+        self.old = old
+        self.key = key
 
 
 class Points:

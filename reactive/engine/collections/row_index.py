@@ -18,11 +18,10 @@ from reactive.engine.collections.index import (
     NOTHING,
     IndexBefore,
     Key,
-    KeyedBatch,
     KeyedPair,
     add_each,
 )
-from reactive.engine.collections.zset import Pair, Row, UniformDelta
+from reactive.engine.collections.zset import KeyedBatch, Pair, Row, UniformDelta
 
 
 class ManyRows(dict[Row, None]):

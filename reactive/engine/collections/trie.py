@@ -32,7 +32,6 @@ from reactive.engine.collections.index import (
     FewRows,
     Index,
     Key,
-    KeyedBatch,
     KeyedPair,
     Mark,
     WeightedRows,
@@ -40,7 +39,7 @@ from reactive.engine.collections.index import (
     itself,
     remove_pairs,
 )
-from reactive.engine.collections.zset import Pair, Row, consolidate
+from reactive.engine.collections.zset import KeyedBatch, Pair, Row, consolidate
 
 Below = dict[Any, Any]
 SEVERAL = frozenset({FewRows, WeightedRows})

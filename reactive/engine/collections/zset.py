@@ -523,3 +523,56 @@ def is_hashable(kind: Any) -> bool:
 
 
 _HASHABLE: frozenset[type] = frozenset({int, float, str, bytes, bool, type(None)})
+
+
+# Pairs with the keys of an index.
+
+Keyed = tuple[Any, Pair]
+"""A key and a pair."""
+
+
+class KeyedBatch(Sequence[Keyed]):
+    """Rows of one weight with their keys: two lists, not pairs.
+
+    >>> list(KeyedBatch([4, 3], ["anna", "eva"], 1))
+    [(4, ('anna', 1)), (3, ('eva', 1))]
+    """
+
+    __slots__ = ("are_new", "differ", "keys", "rows", "weight")
+
+    def __init__(self, keys: Sequence[Any], rows: Sequence[Row], weight: int) -> None:
+        self.keys = keys
+        self.rows = rows
+        self.weight = weight
+        self.differ = False
+        """True if no object is known to occur twice."""
+        self.are_new = False
+        """True if the index that the batch was added to had no row with one of its keys."""
+
+    @overload
+    def __getitem__(self, place: int) -> Keyed: ...
+    @overload
+    def __getitem__(self, place: slice) -> KeyedBatch: ...
+    def __getitem__(self, place: int | slice) -> Keyed | KeyedBatch:
+        if isinstance(place, slice):
+            return KeyedBatch(self.keys[place], self.rows[place], self.weight)
+        return (self.keys[place], (self.rows[place], self.weight))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[Keyed]:
+        return zip(self.keys, zip(self.rows, repeat_value(self.weight)), strict=False)
+
+
+def delta_keys(keyed: Sequence[Keyed]) -> Sequence[Any]:
+    """Return the keys of a delta."""
+    return keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]
+
+
+def has_both_signs(keyed: Sequence[Keyed]) -> bool:
+    """Return True if a delta deletes and inserts rows."""
+    if len(keyed) < 2 or type(keyed) is KeyedBatch:
+        return False
+    weights = [pair[1] for _, pair in keyed]
+    return min(weights) < 0 < max(weights)

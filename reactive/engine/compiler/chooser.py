@@ -16,7 +16,16 @@ Cost:  O(nodes and values).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from itertools import count
 from operator import is_
@@ -264,6 +273,10 @@ class Chooser:
             return False
         is_ours = self.readers[id(base)] < 2 and is_read(base)
         return is_ours and can_nest(2 + count_nested(below.chain))
+
+    def runs_only(self, parts: Iterable[plan.Node]) -> None:
+        """Note that only these parts of the plan are run: no group above them is computed."""
+        self._narrow = {join for part in parts for join in _narrow(part)}
 
     def multiway(self, join: plan.Join) -> multiways.MultiwayJoin | None:
         """Return the multiway join of a join and the joins below it; None if that has failed."""

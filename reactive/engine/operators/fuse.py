@@ -32,8 +32,12 @@ from reactive.engine.operators import index_by, moved_bounds, predicate_matching
 from reactive.engine.operators import join as sums_by
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates
-from reactive.engine.operators.loops import cyclic_count as multiway_loop
-from reactive.engine.operators.loops import factored_aggregate, first_load, padded_sides
+from reactive.engine.operators.loops import (
+    factored_aggregate,
+    first_load,
+    multiway_join,
+    padded_sides,
+)
 from reactive.engine.operators.loops import join_loops as joined_groups
 from reactive.engine.operators.loops import outer_join_loops as matched_loop
 from reactive.engine.operators.loops.grouped import (
@@ -46,6 +50,7 @@ from reactive.engine.operators.loops.grouped import (
 from reactive.engine.operators.loops.nests import (
     SinkOf,
     batch_join_loops,
+    batch_multiway_loops,
     delta_loop,
     join_loops,
     keyed_loop,
@@ -581,15 +586,15 @@ def make_multiway_operator(
             loop, text = recall(
                 "loop", lambda: multiway_loops(names, shown, of, paths, chain, ListSink)
             )
-            return multiway_loop.MultiwayJoinRunner(
-                multiway_loop.ProbeOrders(paths, indexes, is_filled=True), loop, text, join
-            )
+            batch = lambda: batch_multiway_loops(names, shown, of, paths, chain)  # noqa: E731
+            orders = multiway_join.ProbeOrders(paths, indexes, is_filled=True)
+            return multiway_join.MultiwayJoinRunner(orders, loop, batch, text, join)
         plain = plain_aggregate(node)
         again = make_without_reuse if plain.keeps_negative else recall
         sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, plain)  # noqa: E731
         loop, text = again("loop", lambda: multiway_loops(names, shown, of, paths, chain, sink))
         return factored_aggregate.FactoredAggregate(
-            plain, loop, text, multiway_loop.ProbeOrders(paths, indexes), join
+            plain, loop, text, multiway_join.ProbeOrders(paths, indexes), join
         )
 
     return make

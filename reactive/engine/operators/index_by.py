@@ -46,13 +46,12 @@ from reactive.engine.collections.index import (
     NO_MATCH,
     Index,
     Key,
-    KeyedBatch,
     KeyedPair,
     Mark,
     itself,
 )
 from reactive.engine.collections.trie import Trie
-from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate, is_mixed
+from reactive.engine.collections.zset import KeyedBatch, Pair, Pairs, Row, consolidate, is_mixed
 from reactive.engine.operators.operator import DetachedState
 
 if TYPE_CHECKING:

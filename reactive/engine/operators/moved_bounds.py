@@ -65,11 +65,10 @@ from reactive.engine.collections.index import (
     Key,
     KeyedPair,
     Mark,
-    MovedKey,
     WeightedRows,
-    has_both_signs,
 )
-from reactive.engine.collections.zset import Row, family_of
+from reactive.engine.collections.range_index import MovedKey
+from reactive.engine.collections.zset import Row, family_of, has_both_signs
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
 from reactive.engine.operators.join import range_key, side_ranges
 from reactive.engine.operators.plain import spread_bindings

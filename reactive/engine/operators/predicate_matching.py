@@ -20,8 +20,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reactive.engine.collections.index import Key, KeyedPair, has_both_signs
-from reactive.engine.collections.zset import Row
+from reactive.engine.collections.index import (
+    Key,
+    KeyedPair,
+)
+from reactive.engine.collections.zset import Row, has_both_signs
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
 from reactive.engine.operators.join import KeyCandidates
 from reactive.engine.operators.matching import Change

@@ -68,6 +68,7 @@ LAZY_MODULES = (
     "reactive.engine.operators.loops.factored_aggregate",
     "reactive.engine.operators.loops.first_load",
     "reactive.engine.operators.loops.join_loops",
+    "reactive.engine.operators.loops.multiway_join",
     "reactive.engine.operators.loops.outer_join_loops",
     "reactive.engine.operators.loops.padded_sides",
     "reactive.engine.operators.matching",

@@ -15,11 +15,11 @@ from reactive.engine.collections.index import (
     NO_MATCH,
     NOTHING,
     Index,
-    KeyedBatch,
     bucket_pairs,
     itself,
 )
 from reactive.engine.collections.trie import Trie, index_as_batch
+from reactive.engine.collections.zset import KeyedBatch
 from tests.budget import examples
 
 OBJECTS = [("row", number) for number in range(FEW + 4)]

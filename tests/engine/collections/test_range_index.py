@@ -20,13 +20,11 @@ from reactive.engine.collections.index import (
     NOTHING,
     FewRows,
     Form,
-    KeyedBatch,
-    MovedKey,
     Range,
     WeightedRows,
 )
-from reactive.engine.collections.range_index import IntervalTree, RangeIndex
-from reactive.engine.collections.zset import UnorderedError, family_of, interval, point
+from reactive.engine.collections.range_index import IntervalTree, MovedKey, RangeIndex
+from reactive.engine.collections.zset import KeyedBatch, UnorderedError, family_of, interval, point
 from tests.budget import examples
 from tests.thresholds import thresholds
 

@@ -16,6 +16,7 @@ from optimizer.plans.properties import bindings, may_be_negative
 from reactive.engine.compiler import levels
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Op, Physical, PhysicalIndex, PhysicalNest
+from reactive.engine.operators.plain import PipelineSource
 
 if TYPE_CHECKING:
     from reactive.engine.compiler.levels import Levels
@@ -53,6 +54,7 @@ def _tree(
     """Yield the rows of each level, and return the nest over their indexes by label and key."""
     indexes: list[PhysicalIndex] = []
     places: list[tuple[int, ...]] = []
+    chooser.runs_only(level.rows for level in shredding.levels(top))
     for level in shredding.levels(top):
         if level.is_made:
             chooser.readers[id(level.rows)] += len(level.inside) + 1
@@ -64,7 +66,7 @@ def _tree(
             function = key if key is level.label else level.key(key)
             index = yield from chooser.index(
                 node,
-                chooser.below(level.rows),
+                _rows_of_level(chooser, level.rows),
                 (function, ()),
                 bindings(level.rows),
             )
@@ -74,3 +76,13 @@ def _tree(
     return PhysicalNest(
         node, tuple(indexes), tuple(places), Op(node), nesting, top, shredding.LARGE
     )
+
+
+def _rows_of_level(chooser: Chooser, rows: plan.Node) -> PipelineSource:
+    """Return the rows of a level as a chain over a base, for an index.
+
+    Rows that are made from a join are made by its loops, without pairs between the two.
+    """
+    if chooser.readers[id(rows)] < 2 and chooser.join_of(rows) is not None:
+        return PipelineSource((), rows)
+    return chooser.below(rows)

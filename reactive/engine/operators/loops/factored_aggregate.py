@@ -54,8 +54,7 @@ from optimizer.plans.factorization import Factorization
 from reactive.engine.codegen.emitter import Emitter, RowPipeline
 from reactive.engine.codegen.functions import Recall
 from reactive.engine.codegen.nest import write_plus
-from reactive.engine.collections.index import delta_keys
-from reactive.engine.collections.zset import Pair, UniformDelta
+from reactive.engine.collections.zset import Pair, UniformDelta, delta_keys
 from reactive.engine.operators.accumulators import (
     AvgAccumulator,
     CountAccumulator,
@@ -66,7 +65,6 @@ from reactive.engine.operators.aggregate import GroupAggregates, Inputs, State
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.join import SumsBy
 from reactive.engine.operators.loops.columns import ColumnSums, column_sums
-from reactive.engine.operators.loops.cyclic_count import ProbeOrders
 from reactive.engine.operators.loops.grouped import (
     NONE_BEFORE,
     Grouping,
@@ -74,6 +72,7 @@ from reactive.engine.operators.loops.grouped import (
     GroupLoopRunner,
     refuse_plain_step,
 )
+from reactive.engine.operators.loops.multiway_join import ProbeOrders
 from reactive.engine.operators.loops.nests import LEFT, RIGHT, changes_loop, loop_of_one
 from reactive.engine.operators.operator import BailOut, DetachedState, InLine
 from reactive.engine.runtime.interrupts import reraise_asynchronous

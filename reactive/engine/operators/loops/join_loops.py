@@ -57,13 +57,20 @@ from reactive.engine.collections.index import (
     NO_MATCH,
     NOTHING,
     Index,
-    KeyedBatch,
     KeyedPair,
     WeightedRows,
-    has_both_signs,
 )
 from reactive.engine.collections.trie import index_as_batch
-from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, consolidate, is_mixed
+from reactive.engine.collections.zset import (
+    KeyedBatch,
+    Pair,
+    Pairs,
+    Row,
+    UniformDelta,
+    consolidate,
+    has_both_signs,
+    is_mixed,
+)
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy, KeyedStream
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 

@@ -418,8 +418,14 @@ def multiway_loops(
     paths: Sequence[probe_order.ProbeOrder],
     chain: Chain,
     sink_of: SinkOf,
+    *,
+    batch: bool = False,
 ) -> Made:
-    """Build the loops over the changes of each input, by its probe order, with a chain above."""
+    """Build the loops over the changes of each input, by its probe order, with a chain above.
+
+    With `batch`, the loops run over keys and rows of one weight, and the function returns None if a
+    partner has another weight; no probe order then intersects inputs.
+    """
     pipeline = joined_plan(multiway, chain, shapes)
     more = [f"{name}_{n}" for name in ("times", "found", "also") for n in range(len(names))]
     sink = sink_of(pipeline)
@@ -431,11 +437,11 @@ def multiway_loops(
             key: f"find_{place}_{number}" for number, key in enumerate(probe_order.probe_keys(path))
         }
         parameters += [f"delta_{place}", *finds.values()]
-        taken = ("if key.__class__ is Mark: continue", f"{names[place]}, times_{place} = pair")
-        source = LoopSource(f"delta_{place}", "key, pair", taken, (f"times_{place}",), (place,))
-        orders = [_moves(moves, finds) for moves in path]
+        source = _input_source(names[place], place, batch=batch)
+        orders = [_moves(moves, finds, batch=batch) for moves in path]
         every = [move for order in orders for move in order]
-        _look_inside(nest, pipeline, sink, source.over, (place,), keyed=True, moves=every)
+        if not batch:
+            _look_inside(nest, pipeline, sink, source.over, (place,), keyed=True, moves=every)
         if len(orders) == 1:
             nest.loop(source, *orders[0])
         else:
@@ -447,12 +453,39 @@ def multiway_loops(
     return nest.build(", ".join(parameters))
 
 
+def batch_multiway_loops(
+    names: tuple[str, ...],
+    shapes: Shapes,
+    multiway: multiways.MultiwayJoin,
+    paths: Sequence[probe_order.ProbeOrder],
+    chain: Chain,
+) -> Callable[..., Any] | None:
+    """Build the loops of a multiway join into a batch; None if a probe order intersects inputs."""
+    steps = [step for path in paths for moves in path for step in moves]
+    if any(len(path) > 1 for path in paths) or not all(
+        isinstance(step, probe_order.InputProbe) for step in steps
+    ):
+        return None
+    return multiway_loops(names, shapes, multiway, paths, chain, _batch, batch=True)[0]
+
+
+def _input_source(name: str, place: int, *, batch: bool) -> LoopSource:
+    """Return the loop over the changes of an input: pairs, or rows of one weight."""
+    over, skip = f"delta_{place}", "if key.__class__ is Mark: continue"
+    if batch:
+        return LoopSource(over, f"key, {name}", (skip,), (), (place,))
+    taken = (skip, f"{name}, times_{place} = pair")
+    return LoopSource(over, "key, pair", taken, (f"times_{place}",), (place,))
+
+
 def joined_plan(multiway: multiways.MultiwayJoin, chain: Chain, shapes: Shapes) -> RowPipeline:
     """Return the pipeline of the joined rows."""
     return _of_joined(shapes, multiway.residual, chain, multiway.row)
 
 
-def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, str]) -> list[Move]:
+def _moves(
+    moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, str], *, batch: bool
+) -> list[Move]:
     """Return the probes of a probe order, after its first row."""
     made: list[Move] = []
     for move in reversed(moves):
@@ -471,11 +504,10 @@ def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, 
             made.insert(0, probing.Meeting(left, right, places, f"times_{places[0]}", tuple(made)))
         else:
             place, found = move.place, f"found_{number}"
-            form = (
-                probing.unique_form(place)
-                if move.is_only
-                else probing.pair_form(f"times_{place}", place)
+            several = (
+                probing.split_form(place) if batch else probing.pair_form(f"times_{place}", place)
             )
+            form = probing.unique_form(place) if move.is_only else several
             made.insert(
                 0, probing.ProbeCode(finds[move.key], form, move.exprs, None, found, move.tests)
             )

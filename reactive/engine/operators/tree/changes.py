@@ -14,12 +14,15 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from reactive.engine.collections.bag import Bag, change_bag
-from reactive.engine.collections.index import NO_MATCH, KeyedBatch, KeyedPair
+from reactive.engine.collections.index import (
+    NO_MATCH,
+    KeyedPair,
+)
 from reactive.engine.collections.nested_edits import edits_of_parts, inner_edits
 from reactive.engine.collections.order import Edit
 from reactive.engine.collections.order_tree import Tree as OrderTree
 from reactive.engine.collections.order_tree import find_differing_parts
-from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.collections.zset import KeyedBatch, Pair, Row
 from reactive.engine.operators.tree.levels import Label, Level, Path, sequence_after, sequence_of
 
 if TYPE_CHECKING:
