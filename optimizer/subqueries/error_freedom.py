@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from optimizer import plan
 from optimizer.expr import (
@@ -44,13 +44,21 @@ from optimizer.expr import (
     parts,
 )
 from optimizer.expressions.attempts import Unpacks
-from optimizer.expressions.knowledge import Shape, Shapes, makes_record, shape_of, total
+from optimizer.expressions.knowledge import (
+    Foldable,
+    Shape,
+    Shapes,
+    makes_record,
+    shape_of,
+    total,
+)
 from optimizer.kinds.fields import members
 from optimizer.kinds.kind import Choice, Either, Places, class_of, hints_of, kind_of
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import fact, nodes, shapes
 from optimizer.record import record
 from optimizer.subqueries.keyed_rows import as_expression, outers
+from optimizer.traverse import with_called
 
 Kinds = frozenset[Any]
 """The classes that a value may have; empty if unknown."""
@@ -376,7 +384,8 @@ def _forms(node: plan.Node, below: list[Forms], arguments: tuple[Kinds, ...]) ->
             return (_form_of_rows(row_type),)
         case plan.Select(source) | plan.Extend(source):
             of = RowFacts(shapes(source), arguments, below[0])
-            made = outputs(node)
+            lifted = cast("plan.Select | plan.Extend", with_called(node, as_expression))
+            made = outputs(lifted)
             return tuple([form(expr, of) for expr in made])
         case plan.Where(source, p):
             return _unpack_forms(below[0], as_expression(p, shapes(source)).body)
@@ -440,6 +449,8 @@ def _classes_of_fold(folded: plan.Folded, of: RowFacts, *, is_empty: bool) -> Ki
     """Return the classes of an aggregate's result, which may be its result for no rows."""
     if folded.name in ("Count", "CountDistinct"):
         return frozenset({int})
+    if folded.name == "Collect" and not folded.skip_none and not folded.functions:
+        return frozenset({Foldable})
     value = Parameter(0) if folded.value is None else _body_of(folded.value, of)
     found = kinds(value, of)
     if not found:

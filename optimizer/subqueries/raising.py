@@ -18,6 +18,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function, Parameter
+from optimizer.expressions.knowledge import Foldable
 from optimizer.plans.properties import fact, nodes, of_either_sign
 from optimizer.subqueries.error_freedom import (
     NOTHING,
@@ -37,6 +38,7 @@ from optimizer.traverse import called, substituted, with_inputs
 FOLDS_ANY = frozenset({"Count", "CountDistinct", "Collect"})
 FOLDS_ORDERED = frozenset({"Min", "Max"})
 FOLDS_NUMBERS = frozenset({"Sum", "Avg"})
+ITERABLE = frozenset({tuple, frozenset, str})
 GIVEN = (plan.View, plan.Fixpoint, plan.Iterate, plan.Component)
 """Nodes that raise by themselves, whatever their readers are."""
 
@@ -84,7 +86,7 @@ def raises_nothing(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
         case plan.Unnest(source, f) | plan.SelectMany(source, f):
             of = known_of(source, arguments)
             found = kinds(as_expression(f, of.shapes).body, of)
-            return bool(found) and found <= {tuple, frozenset, str}
+            return bool(found) and all(k in ITERABLE or issubclass(k, Foldable) for k in found)
         case _:
             return not node.facts.raises
 
