@@ -8,7 +8,7 @@ Matching: which rows of one input have a partner in the other, for semi, anti an
 `KeyMatching` matches by key alone: it needs only the total weight of `R` per key, not the rows of
 `R`. With P for "R has the key":
 
-    d partnered  =  dL * P  +  (L + dL) * dP
+    d partnered  =  dL * (P + dP)  +  L * dP
 
 `PredicateMatching` has a predicate too (`predicate_matching.py`).
 
@@ -52,10 +52,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import compress
+from operator import not_
 from typing import ClassVar, Protocol
 
-from reactive.engine.collections.index import NO_MATCH, Index, Key, KeyedPair
-from reactive.engine.collections.zset import Pair, Row, consolidate
+from reactive.engine.collections.index import (
+    NO_MATCH,
+    NOTHING,
+    Index,
+    Key,
+    KeyedPair,
+    bucket_pairs,
+)
+from reactive.engine.collections.zset import KeyedBatch, Pair, Row, UniformDelta, consolidate
 from reactive.engine.operators.join import Join
 
 Change = tuple[Row, int, int]
@@ -84,17 +93,22 @@ class KeyMatching:
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
         """Return the changes of left rows, also of those whose key got or lost its last partner."""
-        weights = self._weights
         if len(right) == 1 and not left:
             return self._step_one(*right[0])
-        out: list[Change] = []
-        for key, (row, weight) in left:
-            has_partner = weights.get(key, 0) > 0
-            out.append((row, weight, 0) if has_partner else (row, 0, weight))
-        before = self._last = {}
-        if not right:
-            self.touched += len(out)
-            return out
+        flipped, find = self.change_partners(left, right), self._weights.get
+        self.touched += len(left)
+        out = [
+            (row, weight, 0) if find(key, 0) > 0 else (row, 0, weight)
+            for key, (row, weight) in left
+        ]
+        return [*out, *flipped] if flipped else out
+
+    def change_partners(
+        self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
+    ) -> Sequence[Change]:
+        """Apply the delta of the right; return the changes of the left rows before their delta."""
+        weights, before = self._weights, dict[Key, int]()
+        self._last = before
         for key, (_, weight) in right:
             if key is NO_MATCH:
                 continue
@@ -104,9 +118,14 @@ class KeyMatching:
                 weights[key] = old + weight
             else:
                 del weights[key]
-        out.extend(self._find_flipped_rows())
-        self.touched += len(out) + len(right)
-        return out
+        flipped = list(self._find_flipped_rows(left)) if before else ()
+        self.touched += len(flipped) + len(right)
+        return flipped
+
+    def have_partners(self, keys: Sequence[Key]) -> list[bool]:
+        """Return for each key if the right side has it."""
+        find = self._weights.get
+        return [find(key, 0) > 0 for key in keys]
 
     def _step_one(self, key: Key, pair: Pair) -> Sequence[Change]:
         """Apply one inserted or deleted row of the right.
@@ -127,7 +146,7 @@ class KeyMatching:
             del weights[key]
         if (now > 0) == (old > 0):
             return ()
-        out = list(self._find_flipped_rows())
+        out = list(self._find_flipped_rows(()))
         self.touched += len(out)
         return out
 
@@ -150,13 +169,14 @@ class KeyMatching:
     def footprint(self) -> tuple[int, int]:
         return len(self._weights), sys.getsizeof(self._weights)
 
-    def _find_flipped_rows(self) -> Iterator[Change]:
-        """Yield the left rows of each changed key that got a first partner, or lost the last."""
-        rows = self._left.buckets
+    def _find_flipped_rows(self, left: Sequence[KeyedPair]) -> Iterator[Change]:
+        """Yield the rows, without the delta `left`, of each changed key that got a first partner,
+        or lost the last."""
+        find = self._left.find_before(left) if left else self._left.find
         for key, old in self._last.items():
             now = self._weights.get(key, 0) > 0
-            if now != (old > 0) and key in rows:
-                for row, weight in self._left.pairs(key):
+            if now != (old > 0) and (found := find(key, NOTHING)) is not NOTHING:
+                for row, weight in bucket_pairs(found):
                     yield (row, weight, -weight) if now else (row, -weight, weight)
 
     def _set(self, key: Key, weight: int) -> None:
@@ -220,11 +240,27 @@ class MatchingJoin:
         found: Callable[[], Collection[Key]] = self._matching.held_keys  # type: ignore[attr-defined]
         return found
 
-    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Pair]:
+        """Return the delta of the part; a batch of left rows makes a batch."""
+        if type(left) is KeyedBatch and type(self._matching) is KeyMatching:
+            return self._step_batch(self._matching, left, right)
         both_changed = bool(left and right)
         return self._part(self._matching.step(left, right), both_changed=both_changed)
 
-    def match(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[list[Pair]]:
+    def _step_batch(
+        self, matching: KeyMatching, left: KeyedBatch, right: Sequence[KeyedPair]
+    ) -> Sequence[Pair]:
+        """Return the delta of a batch of left rows, and of earlier rows whose partners changed."""
+        flipped, chosen = matching.change_partners(left, right), matching.have_partners(left.keys)
+        matching.touched += len(left)
+        if self._part is alone_delta:
+            chosen = list(map(not_, chosen))
+        rows = UniformDelta(list(compress(left.rows, chosen)), left.weight)
+        if not flipped:
+            return rows
+        return consolidate([*rows, *self._part(flipped, both_changed=False)])
+
+    def match(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Sequence[Pair]]:
         """Return the delta, as a list of one (as `OuterJoin.match`, which returns two)."""
         return [self.step(left, right)]
 
