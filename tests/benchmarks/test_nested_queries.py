@@ -13,7 +13,9 @@ from asv_benchmarks.nested_queries import plots
 from asv_benchmarks.nested_queries.__main__ import table
 from asv_benchmarks.nested_queries.by_hand import QUERIES, READ
 from asv_benchmarks.nested_queries.measure import Figures, measured, run
+from asv_benchmarks.nested_queries.queries import Live
 from asv_benchmarks.nested_queries.rows import batches, tables, unsettled
+from tests.counted_calls import calls_of
 
 SCALE = 0.0001
 
@@ -66,3 +68,26 @@ def test_figures_are_those_of_all_batches() -> None:
     figures = measured("q2", SCALE, 5, 1)
     assert len(figures.live) == len(figures.again) == len(figures.by_hand) == 5
     assert figures.rows > 500
+
+
+CALLS = {"q1": 23, "q2": 21, "q3": 22, "q4": 24, "q5": 31, "q6": 41, "q7": 31}
+"""Bounds of the calls per row of a batch, of functions of Python and C."""
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_of_a_batch(name: str) -> None:
+    live = Live(name)
+    *first, last = batches(tables(0.002, Random(3)), 12, READ[name])
+    for batch in first:
+        live.batch(batch)
+    rows = sum(len(come) for _, come, _ in last)
+    assert calls_of(lambda: live.batch(last)) <= CALLS[name] * rows
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("q2", "probe join"), ("q3", "semi_join"), ("q5", "distinct"), ("q6", "semi_join")],
+)
+def test_plans_have_no_needless_parts(name: str, part: str) -> None:
+    _, _, text = Live(name).view.explain().partition("runs as")
+    assert part not in text and "multiway join" in text

@@ -264,14 +264,14 @@ class Index:
                     buckets[key] = row
                     more += 1
                 elif bucket.__class__ is WeightedRows:
-                    handle, size = id(row) if same else row, len(bucket)
-                    held, total = bucket.setdefault(handle, (row, 1))
-                    if len(bucket) > size:
+                    handle, pair = id(row) if same else row, (row, 1)
+                    found = bucket.setdefault(handle, pair)
+                    if found is pair:
                         more += 1
-                    elif total == -1:
+                    elif found[1] == -1:
                         self.add(key, row, 1)
                     else:
-                        bucket[handle] = held, total + 1
+                        bucket[handle] = found[0], found[1] + 1
                 elif bucket.__class__ is FewRows and len(bucket) < FEW:
                     if id(row) in map(id, bucket) if same else row in bucket:
                         self.add(key, row, 1)

@@ -565,6 +565,15 @@ class KeyedBatch(Sequence[Keyed]):
         return zip(self.keys, zip(self.rows, repeat_value(self.weight)), strict=False)
 
 
+def as_batch(keyed: Sequence[Keyed], weight: int) -> KeyedBatch | None:
+    """Return a delta as a batch of a weight; None if a row has another weight."""
+    if type(keyed) is KeyedBatch:
+        return keyed if keyed.weight == weight else None
+    if any(pair[1] != weight for _, pair in keyed):
+        return None
+    return KeyedBatch([key for key, _ in keyed], [pair[0] for _, pair in keyed], weight)
+
+
 def delta_keys(keyed: Sequence[Keyed]) -> Sequence[Any]:
     """Return the keys of a delta."""
     return keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]

@@ -67,6 +67,7 @@ from reactive.engine.collections.zset import (
     Pairs,
     Row,
     UniformDelta,
+    as_batch,
     consolidate,
     has_both_signs,
     is_mixed,
@@ -194,12 +195,14 @@ class JoinIndexes:
     def _both(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> tuple[Sides, int] | None:
-        """Return the batch of two sides that insert each row once; None for other changes."""
-        if type(left) is not KeyedBatch or type(right) is not KeyedBatch:
+        """Return the batch of two sides that insert each row once; None for other changes, or few
+        rows."""
+        if type(left) is not KeyedBatch and type(right) is not KeyedBatch:
             return None
-        if left.weight != 1 or right.weight != 1:
+        one, other = as_batch(left, 1), as_batch(right, 1)
+        if one is None or other is None:
             return None
-        ours, theirs = (zip(each.keys, each.rows, strict=True) for each in (left, right))
+        ours, theirs = (zip(each.keys, each.rows, strict=True) for each in (one, other))
         if self._meets_empty(left, right):
             return (ours, theirs, FINDS_NOTHING, self.left.find(before=False)), 1
         return (ours, theirs, self.right.find(before=False), self.left.find_before(left)), 1

@@ -35,8 +35,8 @@ from reactive.engine.codegen.probe_order import Key, ProbeOrder, probe_keys
 from reactive.engine.collections.zset import (
     KeyedBatch,
     Pair,
-    Row,
     UniformDelta,
+    as_batch,
     consolidate,
     is_mixed,
 )
@@ -115,12 +115,19 @@ class ProbeOrders:
         place = self._once.get(changed[0]) if len(changed) == 1 else None
         return place if self._is_filled and place not in self._not_made else None
 
-    def batches(self, deltas: Sequence[Sequence[Any]]) -> list[Any]:
-        """Return the arguments as `look_ups` does, with keys and rows in place of batches."""
+    def batches(self, deltas: Sequence[Sequence[Any]]) -> list[Any] | None:
+        """Return the arguments as `look_ups` does, with keys and rows of one weight for each delta.
+
+        Return None if weights differ, or if no delta is a batch.
+        """
+        weight = weight_of_batches(deltas)
+        found = [as_batch(delta, weight) for delta in deltas] if weight else [None]
+        if None in found:
+            return None
         given = self.look_ups(*deltas)
-        for at, _ in self._delta_at:
-            delta = given[at]
-            given[at] = zip(delta.keys, delta.rows, strict=True) if delta else ()
+        for at, port in self._delta_at:
+            batch = found[port] if given[at] else None
+            given[at] = () if batch is None else zip(batch.keys, batch.rows, strict=True)
         return given
 
     def meet(self, deltas: Sequence[Sequence[Any]]) -> bool:
@@ -218,27 +225,29 @@ class MultiwayJoinRunner:
     def step(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
         """Return the changed rows of the join; any exception becomes a `BailOut`."""
         self.touched += sum(map(len, deltas))
-        weight = _weight_of_batches(deltas)
         try:
-            found = self._run_batch(deltas) if weight else None
-            if found is not None:
-                self.touched += found[1]
-                return UniformDelta(found[0], weight)
+            batch = self._run_batch(deltas)
+            if batch is not None:
+                return batch
             out, met = self._loop(None, None, *self._orders.look_ups(*deltas))
         except Exception as error:
             raise BailOut(self._owner, self) from error
         self.touched += met
         return consolidate(out) if out and self._orders.meet(deltas) and is_mixed(out) else out
 
-    def _run_batch(self, deltas: Sequence[Sequence[Any]]) -> tuple[list[Row], int] | None:
-        """Return the rows of a batch, and how many were met; None if they have several weights, or
-        if there are no loops for batches."""
+    def _run_batch(self, deltas: Sequence[Sequence[Any]]) -> UniformDelta | None:
+        """Return the rows of a batch; None if they have several weights, or if there are no loops
+        for batches."""
+        given = self._orders.batches(deltas)
+        if given is None:
+            return None
         if self._made is not None:
             self._batch, self._made = self._made(), None
-        if self._batch is None:
+        found = None if self._batch is None else self._batch(None, None, *given)
+        if found is None:
             return None
-        found: tuple[list[Row], int] | None = self._batch(None, None, *self._orders.batches(deltas))
-        return found
+        self.touched += found[1]
+        return UniformDelta(found[0], weight_of_batches(deltas))
 
     def contents(self) -> Sequence[Pair]:
         """Return all rows of the join; any exception becomes a `BailOut`."""
@@ -249,12 +258,7 @@ class MultiwayJoinRunner:
         return out  # type: ignore[no-any-return]
 
 
-def _weight_of_batches(deltas: Sequence[Sequence[Any]]) -> int:
-    """Return the weight of all changed rows; 0 if it is not one, or if a delta is no batch."""
-    weights = set()
-    for delta in deltas:
-        if type(delta) is KeyedBatch:
-            weights.add(delta.weight)
-        elif delta:
-            return 0
+def weight_of_batches(deltas: Sequence[Sequence[Any]]) -> int:
+    """Return the weight of the batches among some deltas; 0 if there is none, or several."""
+    weights = {delta.weight for delta in deltas if type(delta) is KeyedBatch}
     return weights.pop() if len(weights) == 1 else 0

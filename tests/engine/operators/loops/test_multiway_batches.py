@@ -79,14 +79,14 @@ def test_a_view_is_its_query_after_each_batch(
     db.close()
 
 
-def _joined() -> tuple[Any, Any, Any, Any]:
+def _joined() -> tuple[Any, Any, Any, Any, Any]:
     db = Database()
     a, b, c = (db.table(Row, name=name, key="id") for name in "abc")
-    return a, b, c, _chain(a, b, c).select(lambda x, y, z: (x.id, z.to)).materialize()
+    return db, a, b, c, _chain(a, b, c).select(lambda x, y, z: (x.id, z.to)).materialize()
 
 
 def test_a_batch_makes_no_pair_of_each_row_and_its_weight() -> None:
-    a, b, c, view = _joined()
+    _, a, b, c, view = _joined()
     told: list[Any] = []
     c.add_all([Row(n, n) for n in range(3)])
     b.add_all([Row(n, n % 3) for n in range(10)])
@@ -96,6 +96,22 @@ def test_a_batch_makes_no_pair_of_each_row_and_its_weight() -> None:
         c.add_all([Row(0, 5), Row(1, 5)])
     assert [type(pairs) for pairs in told] == [UniformDelta] * 3
     assert [(len(pairs), pairs.weight) for pairs in told] == [(100, 1), (70, -1), (70, 1)]
+    view.verify()
+
+
+def test_single_rows_beside_a_batch_are_part_of_it() -> None:
+    db, a, b, c, view = _joined()
+    told: list[Any] = []
+    with view.subscribe(lambda delta: told.append(delta._pairs)), db.transaction():
+        c.add(Row(0, 0))
+        b.add(Row(7, 0))
+        a.add_all([Row(n, 7) for n in range(100)])
+    assert [(type(pairs), len(pairs)) for pairs in told] == [(UniformDelta, 100)]
+    view.verify()
+    with db.transaction():  # weights differ
+        c.remove(Row(0, 0))
+        a.add_all([Row(n, 7) for n in range(100, 200)])
+    assert len(view) == 0
     view.verify()
 
 
