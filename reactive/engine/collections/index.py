@@ -33,6 +33,7 @@ from reactive.engine.collections.zset import (
     consolidate,
     delta_keys,
 )
+from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 
 class RowReceiver(Protocol):
@@ -209,7 +210,11 @@ class Index:
         if batch.weight != 1:
             self.change(batch)
             return
-        are_new = self.buckets.keys().isdisjoint(batch.keys)
+        try:
+            are_new = self.buckets.keys().isdisjoint(batch.keys)
+        except Exception as error:  # `_insert` raises it where messages find the row
+            reraise_asynchronous(error)
+            are_new = False
         if not are_new or not self._fill(batch):
             self._insert(batch.keys, batch.rows)
         batch.are_new = are_new

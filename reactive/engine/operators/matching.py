@@ -109,7 +109,7 @@ class KeyMatching:
         """Apply the delta of the right; return the changes of the left rows before their delta."""
         weights, before = self._weights, dict[Key, int]()
         self._last = before
-        for key, (_, weight) in right:
+        for key, (row, weight) in right:  # noqa: B007  # messages name `row`
             if key is NO_MATCH:
                 continue
             old = weights.get(key, 0)
