@@ -22,6 +22,7 @@ from optimizer.plans.nodes.groups import Reduce as Reduce
 from optimizer.plans.nodes.groups import SortKey as SortKey
 from optimizer.plans.nodes.groups import Top as Top
 from optimizer.plans.nodes.joins import AntiJoin as AntiJoin
+from optimizer.plans.nodes.joins import AsofJoin as AsofJoin
 from optimizer.plans.nodes.joins import Join as Join
 from optimizer.plans.nodes.joins import Match as Match
 from optimizer.plans.nodes.joins import OuterJoin as OuterJoin

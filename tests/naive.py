@@ -24,6 +24,7 @@ from reactive.engine.collections.bag import Multiset
 from reactive.engine.collections.exact import nearest_float
 from reactive.engine.collections.index import NO_MATCH, match_key
 from reactive.engine.collections.order import LAST, sort_key, tie_key
+from reactive.engine.collections.sorted_copies import value_key
 from reactive.engine.collections.sorting import make_sort_key, ranker
 from reactive.engine.collections.zset import NAN, Pair, Row, canonical, is_nan, repeat_by_weight
 from reactive.engine.operators import accumulators
@@ -148,8 +149,29 @@ def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
             return _reduced(node, of(node.input))
         case plan.OrderBy():
             return Counter(_in_order(node, of(node.input)))
+        case plan.AsofJoin():
+            return _asof(node, of(node.left), of(node.right))
         case _:
             return _join(node, of)
+
+
+def _asof(node: plan.AsofJoin, left: Bag, right: Bag) -> Bag:
+    found: Bag = Counter()
+    for (row, key, at), times in left.items():
+        partners = []
+        for other, other_key, of in right:
+            if None in (at, of) or match_key(key) is NO_MATCH or other_key != key:
+                continue
+            wrong = "forward" if of < at else "backward" if of > at else None
+            is_far = node.tolerance is not None and abs(of - at) > node.tolerance
+            if wrong != node.direction and not is_far and not (of == at and node.is_strict):
+                far = abs(of - at) if node.direction == "nearest" else 0
+                last = (at - of) if node.direction != "nearest" else of > at
+                partners.append((far, abs(last), value_key(other), other))
+        if partners or node.is_left:
+            best = min(partners, key=lambda each: each[:3])[3] if partners else None
+            found[(row, best) if node.count == 1 else (*row, best)] += times
+    return found
 
 
 def _order_key(node: plan.OrderBy) -> Callable[[Row], Any]:

@@ -93,13 +93,13 @@ def match_of(
     of_left = of_right = predicate = None
     if left_key is not None and right_key is not None:
         of_left = left._take(left_key, f"the left key of {role}")
-        of_right = _of_right(right, right_key, f"the right key of {role}")
+        of_right = taken_of_right(right, right_key, f"the right key of {role}")
     if on is not None:
         predicate = _predicate(role, left, right, on)
     return plan.Match(of_left, of_right, predicate)
 
 
-def _of_right(right: AnyRelation, key: Key, role: str) -> Function:
+def taken_of_right(right: AnyRelation, key: Key, role: str) -> Function:
     """Return the key of a right row, given as a field name, a column or a callable."""
     if isinstance(key, str):
         return field_of_row(key, known_shapes(right.plan), role)

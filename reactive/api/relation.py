@@ -23,7 +23,7 @@ from optimizer.rewriting import report as reports
 from optimizer.rewriting.columns import field, known_shapes
 from optimizer.subqueries import keyed_rows
 from optimizer.traverse import has_subqueries
-from reactive.api import comprehending, display, nesting
+from reactive.api import comprehending, display, nesting, over_time
 from reactive.api.aggregates import Less, Nulls, SortKey, sort_keys
 from reactive.api.aggregating import Aggregating, plan_aggregates
 from reactive.api.borders import making
@@ -273,6 +273,104 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         if match == plan.Match():
             return self._new(plan.Product(self.plan, other.plan), other)
         return self._new(plan.Join(self.plan, other.plan, match), other)
+
+    def asof_join(
+        self,
+        other: Relation[U],
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
+        *,
+        at: Callable[[*Ts], Any] | str,
+        of: Callable[[U], Any] | str,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
+        direction: Literal["backward", "forward", "nearest"] = "backward",
+        tolerance: Any = None,
+        allow_equal: bool = True,
+    ) -> Relation[*Ts, U]:
+        """Pair each row with the one row of the other relation that is nearest in time.
+
+        Rows without a partner are left out; `left_asof_join` keeps them.
+
+        Parameters
+        ----------
+        other: the relation to append as one binding. Its rows are tuples if it has several.
+        on: equations between the bindings and the appended one, as a callable or names of fields,
+            as for `join`; without it, all rows are candidates.
+        at: callable, bindings -> time; or the name of a field.
+        of: callable, appended binding -> time; or the name of a field. Times are values that `<`
+            compares; a row whose time is None or NaN has no partner.
+        left_key, right_key: as for `join`.
+        direction: `"backward"`: the last row of `other` before or at the time; `"forward"`: the
+            first one at or after it; `"nearest"`: the nearer of both, of two the earlier.
+        tolerance: the greatest distance of the two times, such as a timedelta; None: any.
+        allow_equal: if False, rows at the very same time are no partners.
+
+        Of several rows with the partner's time it is the least, compared field by field if the
+        class has no order.
+
+        State: the rows of both sides in order. Cost: O(log rows) per changed row; a changed row of
+        `other` touches the rows between its neighbours in time.
+
+        Raises
+        ------
+        PlanError: `on` has other conditions than equations, or an argument has no meaning.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> trades = db.table(tuple[str, int], name="trades")
+        >>> quotes = db.table(tuple[str, int, float], name="quotes")
+        >>> priced = trades.asof_join(
+        ...     quotes, on=lambda t, q: t[0] == q[0], at=lambda t: t[1], of=lambda q: q[1]
+        ... ).select(lambda t, q: (t[1], q[2])).materialize()
+        >>> trades.add(("A", 25))
+        >>> quotes.add_all([("A", 20, 1.5), ("A", 30, 1.7)])
+        >>> list(priced)
+        [(25, 1.5)]
+        >>> quotes.add(("A", 22, 1.6))
+        >>> list(priced)
+        [(25, 1.6)]
+        """
+        node = over_time.plan_asof_join(
+            *("asof_join", (self, other), on, (left_key, right_key), (at, of)),
+            direction=direction,
+            tolerance=tolerance,
+            allow_equal=allow_equal,
+        )
+        return self._new(node, other)
+
+    def left_asof_join(
+        self,
+        other: Relation[U],
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
+        *,
+        at: Callable[[*Ts], Any] | str,
+        of: Callable[[U], Any] | str,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
+        direction: Literal["backward", "forward", "nearest"] = "backward",
+        tolerance: Any = None,
+        allow_equal: bool = True,
+    ) -> Relation[*Ts, U | None]:
+        """Pair each row as `asof_join` does, and keep rows without a partner, with None.
+
+        Parameters and cost: as for `asof_join`.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> trades, quotes = db.table(int, name="trades"), db.table(int, name="quotes")
+        >>> pairs = trades.left_asof_join(quotes, at=lambda t: t, of=lambda q: q).materialize()
+        >>> trades.add_all([5, 25])
+        >>> quotes.add(20)
+        >>> sorted(pairs)
+        [(5, None), (25, 20)]
+        """
+        node = over_time.plan_asof_join(
+            *("left_asof_join", (self, other), on, (left_key, right_key), (at, of)),
+            direction=direction,
+            tolerance=tolerance,
+            allow_equal=allow_equal,
+        )
+        return self._new(node, other)
 
     def left_join(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from reactive.engine.collections.sorted_copies import value_key
 from tests.random_queries.folds import folded
 from tests.random_queries.nodes import REDUCERS, Key, Node, every
 from tests.random_queries.orders import Keyed, in_order
@@ -198,6 +199,26 @@ class Oracle:
             nothing = (None,) * len(node.inputs[0].kinds)
             alone = set(range(len(right))) - {j for _, j in pairs}
             found += [(*nothing, right[j]) for j in sorted(alone)]
+        return found
+
+    def _asof(self, node: Node, inside: Inside) -> Rows:
+        left, right, pairs = self._matches(node, inside)
+        mine = [*map(self._call(node.calls["at"], node), left)]
+        others = [*map(self._of_right(node.calls["of"]), right)]
+        direction, tolerance, allow_equal, keeps = node.more
+        near: dict[int, list[tuple[int, bool, int]]] = {}
+        for i, j in pairs:
+            late = others[j] - mine[i]
+            is_wrong = direction == ("backward" if late > 0 else "forward") and late
+            if is_wrong or (not late and not allow_equal):
+                continue
+            if tolerance is None or abs(late) <= tolerance:
+                near.setdefault(i, []).append((abs(late), late > 0, j))
+        found = []
+        for i, row in enumerate(left):
+            places = sorted(near.get(i, ()), key=lambda p: (p[:2], value_key(right[p[2]])))
+            if places or keeps:
+                found.append(_beside(node, row, right[places[0][2]] if places else None))
         return found
 
     def _semi_join(self, node: Node, inside: Inside) -> Rows:

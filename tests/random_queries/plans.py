@@ -34,6 +34,7 @@ OPERATORS = {
     "select_many": 1,
     "distinct": 2,
     "outer": 2,
+    "asof": 1,
     "half": 3,
     "sets": 3,
     "of_itself": 1,
@@ -341,6 +342,24 @@ class Plans:
         mine = left.kinds if side == "left" else tuple(map(_optional, left.kinds))
         other = right.row if side == "right" else _optional(right.row)
         return Node("outer", (left, right), (*mine, other), self._condition(left, right), side)
+
+    def asof(self, depth: int) -> Node:
+        """Each row with the nearest one of its key; times are few, so that many are equal."""
+        left, right = self._sides(depth)
+        mine, others = of_sides(left, right)
+        one, other = self.texts.field(mine), self.texts.field(others)
+        calls = {
+            "at": self.texts.callable(mine, f"small({one})"),
+            "of": self.texts.callable(others, f"small({other})"),
+        }
+        if self.chance(0.7):
+            calls["left_key"] = self.texts.callable(mine, f"small({self.texts.field(mine)})")
+            calls["right_key"] = self.texts.callable(others, f"small({self.texts.field(others)})")
+        direction = self._random.choice(("backward", "forward", "nearest"))
+        keeps = self.chance(0.5) and not isinstance(right.row, tuple)
+        more = (direction, self._random.choice((None, None, 0, 1)), self.chance(0.7), keeps)
+        kind = _optional(right.row) if keeps else right.row
+        return Node("asof", (left, right), (*left.kinds, kind), calls, more)
 
     def half(self, depth: int) -> Node:
         return self._joined(self._random.choice(("semi_join", "anti_join")), *self._sides(depth))

@@ -150,6 +150,11 @@ class _Writer:
                 keys, limit, offset = node.more
                 ordered = f".order_by({_keys(keys)})"
                 return ordered if limit is None else f"{ordered}.limit({limit}, {offset})"
+            case "asof":
+                direction, tolerance, allow_equal, keeps = node.more
+                given = [f"{part}={call}" for part, call in node.calls.items()]
+                given += [f"{direction=}", f"{tolerance=}", f"{allow_equal=}"]
+                return f".{'left_' if keeps else ''}asof_join({', '.join([*others, *given])})"
         name = f"{node.more}_join" if node.op == "outer" else node.op
         conditions = [f"{part}={call}" for part, call in node.calls.items()]
         return f".{name}({', '.join([*others, *conditions])})"

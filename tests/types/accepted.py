@@ -137,6 +137,8 @@ def joins() -> None:
     assert_type(shop.both.select(lambda o, c: (c.town, o.total)), Relation[tuple[str, float]])
     outer = shop.orders.left_join(shop.customers, on=lambda o, c: o.customer == c.name)
     assert_type(outer, Relation[Order, Customer | None])
+    near = shop.orders.left_asof_join(shop.customers, at=lambda o: o.total, of=lambda c: c.name)
+    assert_type(near, Relation[Order, Customer | None])
     assert_type(outer.materialize().snapshot(), list[tuple[Order, Customer | None]])
     assert_type(shop.both.materialize().first(), tuple[Order, Customer] | None)
     shop.customers.add(Customer("ann", "Bonn"))

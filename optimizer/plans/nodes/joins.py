@@ -6,12 +6,15 @@ A join is bilinear: d(L join R) = dL join R + (L + dL) join dR.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from optimizer.expr import Function
+from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.plans import facts as costs
 from optimizer.plans import headlines
 from optimizer.plans.facts import (
+    Barrier,
     Calls,
     Facts,
     Node,
@@ -146,4 +149,60 @@ class AntiJoin(Node):
         costs=costs.matches_of_right,
         degree=costs.no_degree,
         headline=headlines.join,
+    )
+
+
+def _shapes_of_asof(node: AsofJoin, inputs: Sequence[Shapes]) -> Shapes:
+    """Return the shapes of the left bindings, and that of the right row, which may be missing."""
+    left, right = (_first_item(of[0]) for of in inputs)
+    mine = left if isinstance(left, tuple) and node.count > 1 else (left,) * node.count
+    return (*mine, None if node.is_left else right)
+
+
+def _first_item(of: Shape) -> Shape:
+    return of[0] if isinstance(of, tuple) else None
+
+
+def _recursion_of_asof(node: AsofJoin) -> Sequence[Barrier | None]:
+    """Refuse a recursion through any side: the partner of a row may be replaced by another."""
+    return ("order", "order")
+
+
+def _headline_of_asof(node: AsofJoin) -> str:
+    words = [f"{'left_' if node.is_left else ''}asof_join {node.direction}"]
+    if node.tolerance is not None:
+        words.append(f"within {node.tolerance}")
+    if node.is_strict:
+        words.append("not at the same time")
+    return ", ".join(words)
+
+
+@record
+class AsofJoin(Node):
+    """Each left row with the one right row of its key that is nearest in time.
+
+    The rows of both inputs are tuples `(row, key, time)`; `row` has `count` bindings on the left.
+    The nearest row is the last one before or at the time ("backward"), the first one at or after it
+    ("forward"), or the nearer of both, the earlier one of two ("nearest"). Of several rows with its
+    time it is the least. `is_strict` leaves out rows with the same time, `tolerance` those farther
+    away. `is_left` keeps the left rows without a partner, with None.
+    """
+
+    left: Node
+    right: Node
+    count: int
+    direction: Literal["backward", "forward", "nearest"] = "backward"
+    tolerance: Any = None
+    is_strict: bool = False
+    is_left: bool = False
+
+    facts = Facts(
+        calls=(),
+        raises=True,
+        recursion=_recursion_of_asof,
+        shapes=_shapes_of_asof,
+        is_set=lambda node, inputs: inputs[0],
+        costs=costs.logarithmic,
+        degree=costs.no_degree,
+        headline=_headline_of_asof,
     )

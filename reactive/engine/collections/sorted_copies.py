@@ -80,6 +80,11 @@ class OrderedCopies:
 class KeyedValues:
     """Different values with weights, in the order of a key of the value and its weight.
 
+    Parameters
+    ----------
+    by_weight: the key depends on the weight.
+    keeps_negative: values of negative weight are in the order, too.
+
     >>> names = KeyedValues(lambda name, weight: (len(name), name))
     >>> names.add("three", 1), names.add("to", 2), names.add("be", 1)
     (None, None, None)
@@ -87,11 +92,18 @@ class KeyedValues:
     (['be', 'to', 'three'], 2)
     """
 
-    __slots__ = ("_by_weight", "_key", "_order", "_weights")
+    __slots__ = ("_by_weight", "_keeps_negative", "_key", "_order", "_weights")
 
-    def __init__(self, key: Callable[[Any, int], Any], *, by_weight: bool = False) -> None:
+    def __init__(
+        self,
+        key: Callable[[Any, int], Any],
+        *,
+        by_weight: bool = False,
+        keeps_negative: bool = False,
+    ) -> None:
         self._key = key
         self._by_weight = by_weight
+        self._keeps_negative = keeps_negative
         self._weights: dict[Any, int] = {}
         self._order = SortedKeyList(key=_first)
 
@@ -100,15 +112,19 @@ class KeyedValues:
         value = canonical(value)
         old = self._weights.get(value, 0)
         new = old + weight
-        moves = self._by_weight or (old > 0) != (new > 0)
-        if new > 0 and moves:
+        was, is_there = (self._is_there(weight) for weight in (old, new))
+        moves = self._by_weight or was != is_there
+        if is_there and moves:
             self._order.add((self._key(value, new), value))
-        if old > 0 and moves:
+        if was and moves:
             self._order.remove((self._key(value, old), value))
         if new:
             self._weights[value] = new
         elif old:
             del self._weights[value]
+
+    def _is_there(self, weight: int) -> bool:
+        return weight > 0 or (self._keeps_negative and weight < 0)
 
     def weight(self, value: Any) -> int:
         """Return the weight of a value."""

@@ -66,6 +66,7 @@ from reactive.engine.collections.index import Key, itself
 from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate, negate
 from reactive.engine.operators import (
     aggregate,
+    asof_join,
     bound_matching,
     hash_matching,
     matching,
@@ -133,6 +134,8 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             return set_operators.make_difference, ()
         case plan.DifferenceAll():
             return set_operators.make_difference_all, ()
+        case plan.AsofJoin():
+            return lambda: _make_asof_join(node), ()
         case plan.Intersection():
             return set_operators.make_intersection, ()
         case plan.IntersectionAll():
@@ -164,6 +167,11 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             ), tuple(key.function for key in keys)
         case _:
             raise TypeError(f"no operator for plan node {type(node).__name__}")
+
+
+def _make_asof_join(node: plan.AsofJoin) -> asof_join.AsofJoin:
+    nearest = asof_join.Nearest(node.direction, node.tolerance, is_strict=node.is_strict)
+    return asof_join.AsofJoin(pair_with(node.count), nearest, is_left=node.is_left)
 
 
 def _make_select(function: Function, source: plan.Node) -> rowwise.Select:

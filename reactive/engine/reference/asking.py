@@ -22,6 +22,7 @@ from optimizer.plans.properties import fact, nodes, once
 from optimizer.traverse import functions
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections import bag as bags
+from reactive.engine.reference import asof
 from reactive.engine.reference.bags import (
     Bag,
     Of,
@@ -500,6 +501,8 @@ def evaluate_whole(node: plan.Node, of: Of) -> Bag:
             return reduce_groups(node, of(source))
         case plan.Top(source):
             return top_rows(node, of(source))
+        case plan.AsofJoin(left, right):
+            return asof.asof_rows(node, of(left), of(right))
         case plan.OrderBy(source):
             return Counter(ordered_rows(with_known_limit(node, of), of(source)))
         case _:

@@ -34,6 +34,7 @@ OF_RELATIONS: dict[str, str] = {
         "merge inner_join", "its name is join(other, on=...); see left_join, right_join, full_join"
     ),
     **_map_names("outerjoin outer_join", "their names are left_join, right_join and full_join"),
+    **_map_names("join_asof merge_asof", "its name is left_asof_join(other, on, at=..., of=...)"),
     **_map_names("cross_join cartesian", "join(other) without a condition has all pairs"),
     "having": "aggregate(...) first, then where(predicate)",
     **_map_names("groupby partition_by", "its name is group_by(key)"),

@@ -5,6 +5,7 @@ a left join b on p          outer join: the columns of b are NULL where there is
 a join b using (id)         one column id: of the left, of the right, or the one that is not NULL
 a, lateral (select ...)     the rows that a query has for each row of a
 a, unnest(a.items) x        one row for each element
+a asof join b on ...        the one row of b that is nearest in time (`asof.py`)
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from sqlglot import exp
 from optimizer import plan
 from optimizer.expr import (
     TRUE,
-    Conditional,
     Expr,
     Parameter,
     all_parameters,
@@ -28,9 +28,8 @@ from optimizer.expr import (
     reads,
     substitute,
 )
-from reactive.languages.sql.expressions.casts import align, equal_types
-from reactive.languages.sql.expressions.comparisons import compare_values
 from reactive.languages.sql.functions.arrays import function_name, series_of
+from reactive.languages.sql.queries.asof import join_asof
 from reactive.languages.sql.queries.grouping import (
     filter_rows,
     freed,
@@ -39,6 +38,11 @@ from reactive.languages.sql.queries.grouping import (
     unnest_arrays,
     unnested_value,
 )
+from reactive.languages.sql.queries.join_columns import (
+    merge_columns,
+    shared_columns,
+    side_by_side,
+)
 from reactive.languages.sql.queries.ordering import limits
 from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
 from reactive.languages.sql.terms.errors import nearest, peek
@@ -46,10 +50,7 @@ from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT
 from reactive.languages.sql.terms.values import (
     TypedValue,
-    as_optional,
-    nullable_value,
     plan_with_columns,
-    present,
 )
 
 KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
@@ -184,10 +185,10 @@ def _rows_of_query(node: Any, around: Scope) -> PlannedRows:
 
 
 def _join_item(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
-    """Return `left` joined with one item of FROM; refuse ASOF, POSITIONAL and unknown joins."""
+    """Return `left` joined with one item of FROM; refuse POSITIONAL and unknown joins."""
     item, method = join.this, (join.method or "").upper()
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
-    if method in ("ASOF", "POSITIONAL") or kind not in ("", "INNER", "CROSS", "OUTER", *_HALVES):
+    if method == "POSITIONAL" or kind not in ("", "INNER", "CROSS", "OUTER", *_HALVES):
         raise around.error(join, f"{method or kind} JOIN is not supported")
     inner = _lateral_query(item, left, around)
     if inner is not None:
@@ -195,6 +196,8 @@ def _join_item(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     if isinstance(item, exp.Unnest) or _is_call(item):
         return _filtered_join(_unnest_item(_call_of(item), item, around, left, side), join, around)
     right = source(item, around, left)
+    if method == "ASOF":
+        return join_asof(left, right, join, around)
     if kind in _HALVES:
         return _half(left, right, join, around)
     return _join_two(left, right, join, KINDS.get(side), around)
@@ -215,14 +218,14 @@ def _join_two(
     left: PlannedRows, right: PlannedRows, join: Any, kind: Any, around: Scope
 ) -> PlannedRows:
     """Return a join of two, inner if it has no kind."""
-    matched = _side_by_side(left, right, None)
-    tests, shared = _shared_columns(left, right, join, around)
+    matched = side_by_side(left, right, None)
+    tests, shared = shared_columns(left, right, join, around)
     on = join.args.get("on")
     if on is not None:
         tests.append(matched.scope(around).true(on))
     test = conjunction(tuple(t for t in tests if t != TRUE))
-    made = _side_by_side(left, right, kind)
-    made = replace(made, merged={**made.merged, **_merge_columns(made, shared, kind, join, around)})
+    made = side_by_side(left, right, kind)
+    made = replace(made, merged={**made.merged, **merge_columns(made, shared, kind, join, around)})
     if kind is None and test == TRUE:
         return made.with_node(plan.Product(left.node, right.node))
     if kind == "left" and right.bindings == 1:
@@ -250,77 +253,15 @@ def _narrow_right_side(
     return right.with_node(narrow), conjunction(rest)
 
 
-def _side_by_side(left: PlannedRows, right: PlannedRows, kind: str | None) -> PlannedRows:
-    """Return the columns of both sides of a join; those of a side that may miss are nullable."""
-    mine = left.missing() if kind in ("right", "full") else left
-    theirs = right.rebind(left.bindings, missing=kind in ("left", "full"))
-    both = (*mine.sources, *theirs.sources)
-    return PlannedRows(left.node, left.bindings + 1, both, {**theirs.merged, **mine.merged})
-
-
 def _half(left: PlannedRows, right: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     """Return the left rows of a SEMI or ANTI join: with a match on the right, or without."""
-    both = _side_by_side(left, right, None)
-    tests, _ = _shared_columns(left, right, join, around)
+    both = side_by_side(left, right, None)
+    tests, _ = shared_columns(left, right, join, around)
     on = join.args.get("on")
     if on is not None:
         tests.append(both.scope(around).true(on))
     match = plan.Match(None, None, both.scope(around).function(conjunction(tuple(tests)), join))
     return left.with_node(freed(_HALVES[join.kind.upper()](left.node, right.node, match)))
-
-
-def _shared_columns(
-    left: PlannedRows, right: PlannedRows, join: Any, around: Scope
-) -> tuple[list[Expr], list[tuple[str, TypedValue, TypedValue]]]:
-    """Return the equations of USING or NATURAL, and their columns; refuse an absent one."""
-    names = [column.name for column in join.args.get("using") or ()]
-    if (join.method or "").upper() == "NATURAL":
-        theirs = {name.casefold() for _, name, _ in right.columns()}
-        names = [name for _, name, _ in left.columns() if name.casefold() in theirs]
-    if not names:
-        return [], []
-    moved = right.rebind(left.bindings, missing=False)
-    mine, theirs_scope = left.scope(around), moved.scope(around)
-    shared = []
-    for name in names:
-        column = exp.column(name)
-        column.parent = join
-        pair = [scope.of_sources(column) for scope in (mine, theirs_scope)]
-        for value, side in zip(pair, (left, moved), strict=True):
-            if value is None:
-                every = [column for _, column, _ in side.columns()]
-                raise around.error(
-                    join,
-                    f"USING names {name!r}, which one side does not have{nearest(name, every)}",
-                )
-        left_one, right_one = align(join, around, *filter(None, pair))
-        shared.append((name, left_one, right_one))
-    return [compare_values("==", a, b) for _, a, b in shared], shared
-
-
-def _merge_columns(
-    rows: PlannedRows,
-    shared: list[tuple[str, TypedValue, TypedValue]],
-    kind: str | None,
-    join: Any,
-    around: Scope,
-) -> dict[str, TypedValue]:
-    """Return the merged columns of USING: the left, for RIGHT the right, for FULL the present."""
-    merged = {}
-    for name, _, _ in shared:
-        found = [v for s in rows.sources for v in s.columns_named(name)]
-        first, last = rows.merged.get(name.casefold(), found[0]), found[-1]
-        if kind == "full" or around.dialect.name == "postgres":
-            (first, last), _ = equal_types((first, last), around, join)
-        if kind == "right":
-            first = last
-        elif kind == "full":
-            first = nullable_value(
-                Conditional(conjunction(present(first)), first.expr, as_optional(last)),
-                first.type,
-            )
-        merged[name.casefold()] = first
-    return merged
 
 
 # What reads the items before it.
@@ -362,7 +303,7 @@ def _lateral(left: PlannedRows, item: Any, join: Any, around: Scope) -> PlannedR
     made, schema = query.rows()
     right = rows_of_plan(plan_with_columns(made, schema), item.alias, _alias_columns(item))
     kind: Literal["inner", "left"] = "left" if side == "left" else "inner"
-    both = _side_by_side(left, right, side)
+    both = side_by_side(left, right, side)
     return both.with_node(lateral(left.node, made, scope, tuple(correlation.arguments), kind))
 
 

@@ -1,0 +1,128 @@
+"""Joins over time: the plan of `asof_join`, whose keys and times are computed beside the rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.expr import Expr, Function, Lifted, all_parameters, conjuncts, one_value, tuple_of
+from optimizer.expressions.text import written
+from optimizer.plans.properties import bindings, shapes
+from optimizer.plans.side_conditions import equation_of, of_left, of_right, pair_shapes
+from optimizer.subqueries.keyed_rows import as_expression
+from reactive.api.conditions import Key, On, match_of, taken_of_right
+
+if TYPE_CHECKING:
+    from reactive.api.relation import AnyRelation
+
+Direction: TypeAlias = Literal["backward", "forward", "nearest"]
+
+
+def plan_asof_join(
+    role: str,
+    relations: tuple[AnyRelation, AnyRelation],
+    on: On | None,
+    keys: tuple[Key | None, Key | None],
+    times: tuple[Any, Any],
+    *,
+    direction: Direction,
+    tolerance: Any,
+    allow_equal: bool,
+) -> plan.AsofJoin:
+    """Return the plan of an as-of join of two relations.
+
+    Raises
+    ------
+    PlanError: `on` is not made of equations between both sides, `direction` is unknown, or
+        `tolerance` is no distance.
+    """
+    left, right = relations
+    _check_direction(role, direction, tolerance)
+    match = match_of(role, left, right, on, *keys)
+    count = bindings(left.plan)
+    at = as_expression(left._take(times[0], f"the at of {role}"), shapes(left.plan))
+    of = as_expression(taken_of_right(right, times[1], f"the of of {role}"))
+    mine, theirs = _keys(role, left, right, match)
+    row = one_value(all_parameters(count))
+    return plan.AsofJoin(
+        plan.Select(left.plan, _timed(row, mine, at, count)),
+        plan.Select(_one_binding(right.plan), _timed(one_value(all_parameters(1)), theirs, of, 1)),
+        count,
+        direction,
+        tolerance,
+        not allow_equal,
+        role.startswith("left"),
+    )
+
+
+def _one_binding(node: plan.Node) -> plan.Node:
+    """Return a node whose rows are those of another as one value."""
+    count = bindings(node)
+    if count == 1:
+        return node
+    names = tuple(f"row{place or ''}" for place in range(count))
+    return plan.Select(node, Lifted(tuple_of(*all_parameters(count)), names, (), count))
+
+
+def _timed(row: Expr, key: Lifted, time: Lifted, count: int) -> Lifted:
+    """Return the function that puts a row beside its key and its time."""
+    names = time.names if len(time.names) == count else key.names
+    return Lifted(tuple_of(row, key.body, time.body), names, (*key.origins, *time.origins), count)
+
+
+def _keys(
+    role: str, left: AnyRelation, right: AnyRelation, match: plan.Match
+) -> tuple[Lifted, Lifted]:
+    """Return the keys that are given, or that `on` equates; without them, all rows have one key."""
+    count = bindings(left.plan)
+    mine: list[Lifted] = []
+    theirs: list[Lifted] = []
+    if match.left_key is not None and match.right_key is not None:
+        mine.append(as_expression(match.left_key))
+        theirs.append(as_expression(match.right_key))
+    if match.on is not None:
+        on = as_expression(match.on, pair_shapes(plan.Join(left.plan, right.plan, match)))
+        for test in conjuncts(on.body):
+            one, other = _equation(role, test, count, on)
+            mine.append(of_left(on, one, count))
+            theirs.append(of_right(on, other, count))
+    return _one_key(mine, count), _one_key(theirs, 1)
+
+
+def _one_key(keys: list[Lifted], count: int) -> Lifted:
+    """Return one key of several."""
+    if len(keys) == 1:
+        return keys[0]
+    origins = tuple(origin for key in keys for origin in key.origins)
+    return Lifted(tuple_of(*(key.body for key in keys)), (), origins, count)
+
+
+def _equation(role: str, test: Expr, count: int, on: Function) -> tuple[Expr, Expr]:
+    found = equation_of(test, count)
+    if found is None:
+        assert isinstance(on, Lifted)
+        text = written(on.with_body(test))
+        raise PlanError(
+            f"{role}: {text} is no equation of the two sides\n"
+            "  on= has equations only, or left_key= and right_key=; the times are at= and of=;\n"
+            "  other conditions follow in where"
+        )
+    return found
+
+
+def _check_direction(role: str, direction: Any, tolerance: Any) -> None:
+    if direction not in get_args(Direction):
+        known = ", ".join(map(repr, get_args(Direction)))
+        raise PlanError(f"{role} has no direction {direction!r:.60}\n  {known}")
+    if tolerance is None:
+        return
+    try:
+        is_distance = bool(tolerance >= tolerance - tolerance)
+    except TypeError:
+        is_distance = False
+    if not is_distance:
+        raise PlanError(
+            f"the tolerance of {role} is a distance of times, not {tolerance!r:.60}\n"
+            "  such as 5, 0.5 or timedelta(seconds=5)"
+        )
