@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from optimizer import plan
 from optimizer.errors import PlanError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from reactive.api.relation import AnyRelation
 
 Direction: TypeAlias = Literal["backward", "forward", "nearest"]
+DIRECTIONS = ("backward", "forward", "nearest")
 
 
 def plan_asof_join(
@@ -112,8 +113,8 @@ def _equation(role: str, test: Expr, count: int, on: Function) -> tuple[Expr, Ex
 
 
 def _check_direction(role: str, direction: Any, tolerance: Any) -> None:
-    if direction not in get_args(Direction):
-        known = ", ".join(map(repr, get_args(Direction)))
+    if direction not in DIRECTIONS:
+        known = ", ".join(map(repr, DIRECTIONS))
         raise PlanError(f"{role} has no direction {direction!r:.60}\n  {known}")
     if tolerance is None:
         return

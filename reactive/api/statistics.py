@@ -18,18 +18,9 @@ from optimizer.expr import Function, Lifted, all_parameters, one_value, tuple_of
 from optimizer.subqueries.keyed_rows import as_expression
 from reactive.api.aggregates import Aggregation, Divisible, SortKey
 from reactive.engine.collections.distinct_sketch import MOST_BITS, register_bits
+from reactive.engine.operators import statistics as kept
 from reactive.engine.operators.accumulators import Accumulator
-from reactive.engine.operators.statistics import (
-    INTERPOLATIONS,
-    ApproxCountAccumulator,
-    ExtremeByAccumulator,
-    Interpolation,
-    JoinTextsAccumulator,
-    MostCommonAccumulator,
-    QuantileAccumulator,
-    TruthAccumulator,
-    VarianceAccumulator,
-)
+from reactive.engine.operators.statistics import Interpolation
 from reactive.engine.runtime.boundary import outermost
 
 Ts = TypeVarTuple("Ts")
@@ -118,11 +109,11 @@ class Quantile(Aggregation[*Ts, V]):
     ) -> None:
         if isinstance(at, bool) or not isinstance(at, int | float | Fraction) or not 0 <= at <= 1:
             raise PlanError(f"Quantile takes a fraction from 0 to 1, not {at!r:.60}")
-        if interpolation not in INTERPOLATIONS:
-            known = ", ".join(map(repr, INTERPOLATIONS))
+        if interpolation not in kept.INTERPOLATIONS:
+            known = ", ".join(map(repr, kept.INTERPOLATIONS))
             raise PlanError(f"there is no interpolation {interpolation!r:.60}\n  {known}")
         exact = at if isinstance(at, Fraction) else Fraction(repr(at))
-        super().__init__(QuantileAccumulator(skip_none, exact, interpolation), of)
+        super().__init__(kept.QuantileAccumulator(skip_none, exact, interpolation), of)
 
 
 class Median(Aggregation[*Ts, V]):
@@ -150,7 +141,7 @@ class Median(Aggregation[*Ts, V]):
     @overload
     def __init__(self: Median[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
     def __init__(self, of: Any, *, skip_none: bool = False) -> None:
-        super().__init__(QuantileAccumulator(skip_none), of)
+        super().__init__(kept.QuantileAccumulator(skip_none), of)
 
 
 class Variance(Aggregation[*Ts, float]):
@@ -190,7 +181,7 @@ class Variance(Aggregation[*Ts, float]):
         skip_none: bool = False,
     ) -> None: ...
     def __init__(self, of: Any, *, sample: bool = True, skip_none: bool = False) -> None:
-        super().__init__(VarianceAccumulator(skip_none, int(sample)), of)
+        super().__init__(kept.VarianceAccumulator(skip_none, int(sample)), of)
 
 
 class StdDev(Aggregation[*Ts, float]):
@@ -221,7 +212,7 @@ class StdDev(Aggregation[*Ts, float]):
         skip_none: bool = False,
     ) -> None: ...
     def __init__(self, of: Any, *, sample: bool = True, skip_none: bool = False) -> None:
-        super().__init__(VarianceAccumulator(skip_none, int(sample), True), of)
+        super().__init__(kept.VarianceAccumulator(skip_none, int(sample), True), of)
 
 
 class BoolAnd(Aggregation[*Ts, bool]):
@@ -243,7 +234,7 @@ class BoolAnd(Aggregation[*Ts, bool]):
     """
 
     def __init__(self, of: Callable[[Unpack[Ts]], Any] | str, *, skip_none: bool = False) -> None:
-        super().__init__(TruthAccumulator(skip_none), of)
+        super().__init__(kept.TruthAccumulator(skip_none), of)
 
 
 class BoolOr(Aggregation[*Ts, bool]):
@@ -258,7 +249,7 @@ class BoolOr(Aggregation[*Ts, bool]):
     """
 
     def __init__(self, of: Callable[[Unpack[Ts]], Any] | str, *, skip_none: bool = False) -> None:
-        super().__init__(TruthAccumulator(skip_none, True), of)
+        super().__init__(kept.TruthAccumulator(skip_none, True), of)
 
 
 class ExtremeBy(Aggregation[*Ts, V]):
@@ -310,7 +301,7 @@ class ArgMin(ExtremeBy[*Ts, V]):
         skip_none: bool = False,
     ) -> None: ...
     def __init__(self, of: Any, by: Any, *, skip_none: bool = False) -> None:
-        super().__init__(ExtremeByAccumulator(False, False, skip_none), of, by)
+        super().__init__(kept.ExtremeByAccumulator(False, False, skip_none), of, by)
 
 
 class ArgMax(ExtremeBy[*Ts, V]):
@@ -341,7 +332,7 @@ class ArgMax(ExtremeBy[*Ts, V]):
         skip_none: bool = False,
     ) -> None: ...
     def __init__(self, of: Any, by: Any, *, skip_none: bool = False) -> None:
-        super().__init__(ExtremeByAccumulator(False, True, skip_none), of, by)
+        super().__init__(kept.ExtremeByAccumulator(False, True, skip_none), of, by)
 
 
 class FirstBy(ExtremeBy[*Ts, V]):
@@ -381,7 +372,7 @@ class FirstBy(ExtremeBy[*Ts, V]):
         skip_none: bool = False,
     ) -> None: ...
     def __init__(self, by: Any, of: Any = None, *, skip_none: bool = False) -> None:
-        super().__init__(ExtremeByAccumulator(False, False, skip_none), of, by)
+        super().__init__(kept.ExtremeByAccumulator(False, False, skip_none), of, by)
 
 
 class LastBy(ExtremeBy[*Ts, V]):
@@ -412,7 +403,7 @@ class LastBy(ExtremeBy[*Ts, V]):
         skip_none: bool = False,
     ) -> None: ...
     def __init__(self, by: Any, of: Any = None, *, skip_none: bool = False) -> None:
-        super().__init__(ExtremeByAccumulator(False, True, skip_none), of, by)
+        super().__init__(kept.ExtremeByAccumulator(False, True, skip_none), of, by)
 
 
 class MostCommon(Aggregation[*Ts, V]):
@@ -456,7 +447,7 @@ class MostCommon(Aggregation[*Ts, V]):
     def __init__(self, of: Any, n: int | None = None, *, skip_none: bool = False) -> None:
         if n is not None and (type(n) is not int or n < 1):
             raise PlanError(f"MostCommon takes a number of values, from 1 on, not {n!r:.60}")
-        super().__init__(MostCommonAccumulator(skip_none, n), of)
+        super().__init__(kept.MostCommonAccumulator(skip_none, n), of)
 
 
 class StringJoin(Aggregation[*Ts, str]):
@@ -497,7 +488,7 @@ class StringJoin(Aggregation[*Ts, str]):
         descending = isinstance(order, SortKey) and order.descending
         if is_key and isinstance(order, SortKey) and order.nulls is not None:
             raise PlanError("StringJoin has no place for None in its order: leave nulls= out")
-        super().__init__(JoinTextsAccumulator(skip_none, separator, descending), of)
+        super().__init__(kept.JoinTextsAccumulator(skip_none, separator, descending), of)
 
     def _value(self, take: Take) -> Function:
         return paired(take, self._by if self._by is not None else self._of, self._of, "StringJoin")
@@ -537,7 +528,7 @@ class ApproxCountDistinct(Aggregation[*Ts, int]):
         is_number = isinstance(error, int | float) and not isinstance(error, bool)
         if not is_number or not 0 < error <= 0.5 or register_bits(error) > MOST_BITS:
             raise PlanError(f"the error is from 0.0021 to 0.5, not {error!r:.60}")
-        super().__init__(ApproxCountAccumulator(skip_none, float(error)), of)
+        super().__init__(kept.ApproxCountAccumulator(skip_none, float(error)), of)
 
 
 def paired(take: Take, first: Any, second: Any, role: str) -> Lifted:

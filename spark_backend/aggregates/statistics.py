@@ -13,33 +13,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from reactive.engine.operators.statistics import (
-    ApproxCountAccumulator,
-    ExtremeByAccumulator,
-    JoinTextsAccumulator,
-    MostCommonAccumulator,
-    QuantileAccumulator,
-    StatisticAccumulator,
-    TruthAccumulator,
-    VarianceAccumulator,
-)
+from reactive.engine.operators import statistics as kept
 from spark_backend.aggregates.comparable_types import check_compares
 from spark_backend.codec.schema import Plain, Record, Typed, type_name
 from spark_backend.codec.values import Inexact
 
 
-def statistic_result(folded: plan.Folded, own: StatisticAccumulator, of: Typed) -> Typed:
+def statistic_result(folded: plan.Folded, own: kept.StatisticAccumulator, of: Typed) -> Typed:
     """Return the type of a statistic; raise `Inexact` if one of its values may be refused."""
     match own:
-        case ApproxCountAccumulator():
+        case kept.ApproxCountAccumulator():
             return Plain(int)
-        case ExtremeByAccumulator(skips_places=skips):
+        case kept.ExtremeByAccumulator(skips_places=skips):
             place, found = _pair_types(of)
             if place.optional and not skips:
                 raise Inexact(f"{folded.name} may raise for None")
             check_compares(replace(place, optional=False), folded)
             return replace(found, optional=True)
-        case JoinTextsAccumulator(skip_none=skips):
+        case kept.JoinTextsAccumulator(skip_none=skips):
             place, text = _pair_types(of)
             if place.optional and not (skips and place == text):
                 raise Inexact(f"{folded.name} may raise for None")
@@ -47,19 +38,19 @@ def statistic_result(folded: plan.Folded, own: StatisticAccumulator, of: Typed) 
                 raise Inexact(f"{folded.name} of {type_name(text)}")
             check_compares(replace(place, optional=False), folded)
             return Plain(str, optional=True)
-    if of.optional and not (own.skip_none or isinstance(own, MostCommonAccumulator)):
+    if of.optional and not (own.skip_none or isinstance(own, kept.MostCommonAccumulator)):
         raise Inexact(f"{folded.name} may raise for None")
     match own:
-        case VarianceAccumulator() if of.kind in (int, float):
+        case kept.VarianceAccumulator() if of.kind in (int, float):
             return Plain(float, optional=True)
-        case TruthAccumulator():
+        case kept.TruthAccumulator():
             return Plain(bool, optional=True)
-        case QuantileAccumulator(interpolation="lower" | "higher" | "nearest"):
+        case kept.QuantileAccumulator(interpolation="lower" | "higher" | "nearest"):
             check_compares(replace(of, optional=False), folded)
             return replace(of, optional=True)
-        case QuantileAccumulator() if of.kind in (int, float):
+        case kept.QuantileAccumulator() if of.kind in (int, float):
             return Plain(float, optional=True)
-        case MostCommonAccumulator(most=None):
+        case kept.MostCommonAccumulator(most=None):
             return replace(of, optional=True)
         case _:
             raise Inexact(f"{folded.name} of {type_name(of)}")

@@ -205,8 +205,8 @@ def test_the_functions_are_those_that_have_options() -> None:
 
 OF_QUERIES = frozenset(
     {
-        *("aggregate", "anti_join", "drop", "explain", "full_join", "join", "left_join"),
-        *("materialize", "order_by", "right_join", "semi_join"),
+        *("aggregate", "anti_join", "asof_join", "drop", "explain", "full_join", "join"),
+        *("left_asof_join", "left_join", "materialize", "order_by", "right_join", "semi_join"),
     }
 )
 """Methods that make queries; each of their options has tests of its own."""

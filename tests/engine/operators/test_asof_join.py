@@ -76,7 +76,7 @@ def test_histories_agree_with_all_pairs(kind: str, direction: Any) -> None:
     rnd, db = random.Random(f"{kind} {direction} {SEED}"), Database()
     make, tolerance = TIMES[kind]
     trades, quotes = db.table(Trade, name="trades"), db.table(Quote, name="quotes")
-    views = []
+    views: list[tuple[Any, dict[str, Any]]] = []
     for within in (None, tolerance, tolerance - tolerance):
         for allow_equal in (True, False):
             given: Any = {"direction": direction, "tolerance": within, "allow_equal": allow_equal}
@@ -93,9 +93,8 @@ def test_histories_agree_with_all_pairs(kind: str, direction: Any) -> None:
         try:
             with db.transaction():
                 for _ in range(rnd.choice([1, 1, 1, 8])):
-                    kind_of, rows, table = rnd.choice(
-                        [(Trade, mine, trades), (Quote, theirs, quotes)]
-                    )
+                    sides: list[Any] = [(Trade, mine, trades), (Quote, theirs, quotes)]
+                    kind_of, rows, table = sides[rnd.randrange(2)]
                     if rows and rnd.random() < 0.45:
                         table.remove(rows.pop(rnd.randrange(len(rows))))
                         continue
@@ -132,8 +131,8 @@ def test_several_bindings_on_both_sides() -> None:
     db = Database()
     trades, quotes = db.table(Trade, name="trades"), db.table(Quote, name="quotes")
     names = db.table(tuple[str, str], name="names")
-    named = trades.join(names, on=lambda t, n: t.symbol == n[0])
-    priced = quotes.join(names, on=lambda q, n: q.symbol == n[0])
+    named: Any = trades.join(names, on=lambda t, n: t.symbol == n[0])
+    priced: Any = quotes.join(names, on=lambda q, n: q.symbol == n[0])
     view = named.asof_join(
         priced,
         on=lambda t, n, pair: n[1] == pair[1][1],

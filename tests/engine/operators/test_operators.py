@@ -34,6 +34,7 @@ HELPERS = {
     "cycles": "joins in a cycle, put together: tests/engine/operators/loops/test_paths.py",
     "fuse": "several operators as one loop: tests/engine/operators/loops, tests/engine/codegen",
     "hash_matching": "values that may clash: tests/errors/test_made_values_that_clash.py",
+    "statistics": "what aggregates of statistics keep: tests/api/test_statistics.py",
     "tolerant": "aggregates of one's own that may raise: tests/api/test_rows_that_raise.py",
 }
 

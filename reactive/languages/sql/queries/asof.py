@@ -73,7 +73,8 @@ def join_asof(left: PlannedRows, right: PlannedRows, join: Any, around: Scope) -
     is_back = symbol in (exp.GT, exp.GTE)
     return made.with_node(
         plan.AsofJoin(
-            *sides,
+            sides[0],
+            sides[1],
             count,
             "backward" if is_back else "forward",
             is_strict=symbol in (exp.GT, exp.LT),
