@@ -100,13 +100,34 @@ class Entries:
     def place_of(self, row: Row) -> int:
         """Return the place at which a row belongs: behind its equals."""
         key, head, cell = row
-        first, stop = self.place(key), self.behind(key)
-        return first if first == stop else self._tied(self._tie(head, cell), first, stop)
+        number = bisect_left(self._maxes, key)
+        if number == len(self._maxes):
+            return self.size
+        keys = self._chunks[number].keys
+        offset = bisect_left(keys, key)
+        first = self._count_before(number) + offset if number else offset
+        if keys[offset] != key:
+            return first
+        return self._tied(self._tie(head, cell), first, self.behind(key))
 
     def find(self, row: Row) -> int:
         """Return the place of a row; -1 if it is absent."""
-        key, head, cell = row
-        first, stop = self.place(key), self.behind(key)
+        key, head, _ = row
+        number = bisect_left(self._maxes, key)
+        if number == len(self._maxes):
+            return -1
+        chunk = self._chunks[number]
+        offset = bisect_left(chunk.keys, key)
+        if chunk.keys[offset] != key:
+            return -1
+        first = self._count_before(number) + offset if number else offset
+        if chunk.heads[offset] is head or chunk.heads[offset] == head:
+            return first
+        return self._find_among_peers(row, first, self.behind(key))
+
+    def _find_among_peers(self, row: Row, first: int, stop: int) -> int:
+        """Return the place of a row in a span of rows with its key; -1 if it is absent."""
+        _, head, cell = row
         if stop - first > FEW:
             tie = self._tie(head, cell)
             first = self._tied(tie, first, stop, before=True)
@@ -148,10 +169,11 @@ class Entries:
         chunk, offset = self.at(place)
         return chunk.cells[offset]
 
-    def row(self, place: int) -> Row:
-        """Return the row at a place."""
+    def row(self, place: int) -> tuple[Row, Any]:
+        """Return the row at a place, and its answers."""
         chunk, offset = self.at(place)
-        return chunk.keys[offset], chunk.heads[offset], chunk.cells[offset]
+        row = (chunk.keys[offset], chunk.heads[offset], chunk.cells[offset])
+        return row, chunk.shown[offset]
 
     def answers(self, place: int) -> Any:
         """Return the answers at a place."""

@@ -33,10 +33,6 @@ class HeldParts:
     has_key: bool
     """True if the value of the first key is held, behind the arguments."""
 
-    def head(self, row: Packed) -> Any:
-        """Return the bindings, of which one alone is in no tuple."""
-        return row[0] if self.is_wide else row[0][0]
-
     def cell(self, row: Packed) -> Any:
         """Return the arguments, of which one alone is in no tuple."""
         if self.has_key:
@@ -62,7 +58,9 @@ class WindowFacts:
 
     def parts(self, row: Packed) -> Row:
         """Return a row as the partition holds it."""
-        return self.keys.of(row[2]), self.held.head(row), self.held.cell(row)
+        held, head = self.held, row[0]
+        cell = held.cell(row) if held.single is None else row[3][held.single]
+        return self.keys.of(row[2]), head if held.is_wide else head[0], cell
 
     def columns(self, rows: Sequence[Packed]) -> tuple[list[Any], list[Any], list[Any]]:
         """Return rows as columns of the parts that the partition holds."""

@@ -53,7 +53,7 @@ class WindowPartition:
         """Rows that were deleted before they were inserted."""
         self._broken: dict[Packed, int] | None = None
         """The changes since a function raises; meanwhile the order stays, with hidden rows."""
-        self._log: list[tuple[Any, ...]] | None = None
+        self._log: list[tuple[Any, ...]] = []
         self._was: tuple[Any, ...] | None = None  # all of the above, as it was
 
     @property
@@ -91,11 +91,11 @@ class WindowPartition:
     def undo(self) -> None:
         """Restore the state before the last step."""
         self._take_back()
-        self._was = self._log = None
+        self._was, self._log = None, []
 
     def commit(self) -> None:
         """Forget how to undo the last step."""
-        self._was = self._log = None
+        self._was, self._log = None, []
 
     def contents(self) -> Iterator[Pair]:
         """Return all rows that are shown."""
@@ -117,7 +117,7 @@ class WindowPartition:
         """Undo the changes that the last step logged; do nothing if no step is pending."""
         if self._was is None:
             return
-        for entry in reversed(self._log or ()):
+        for entry in reversed(self._log):
             entries = self._order.entries
             match entry:
                 case "came", place, size:
@@ -147,7 +147,9 @@ class WindowPartition:
     def _apply_changes(self, changes: Sequence[Pair], *, are_many: bool = False) -> list[Pair]:
         """Delete and insert rows; return the change of the output rows."""
         size, out = self._order.entries.size, list[Pair]()
-        coming = [(row, times) for row, times in changes if times > 0]
+        coming = changes
+        if len(changes) > 4 or are_many:
+            coming = [(row, times) for row, times in changes if times > 0]
         if are_many or len(changes) > MANY or len(coming) > 4 + size // 4:
             for packed, times in changes:
                 for _ in range(-times):
@@ -169,8 +171,8 @@ class WindowPartition:
         found = [(packed, parts(packed), times) for packed, times in changes]
         if len(found) > 1:
             found.sort(key=itemgetter(2))  # an update deletes before it inserts
-        if len(found) > FEW:
-            found.sort(key=_key_of_change, reverse=True)
+            if len(found) > FEW:
+                found.sort(key=_key_of_change, reverse=True)
         return found
 
     def _leave(
@@ -186,11 +188,11 @@ class WindowPartition:
             self._note(place, seen)
             for spans in seen:
                 spans.delete(place, size)
-        shown, row = entries.answers(place), entries.row(place)
+        row, shown = entries.row(place)
         if shown is not HIDDEN:
             out.append((self._made.output_row(row[1], shown), -1))
             self.sight -= 1
-        self._record((GONE, size, place, row, shown))
+        self._log.append((GONE, size, place, row, shown))
         entries.delete(place)
 
     def _enter(self, packed: Packed, row: Row, seen: Sequence[Spans]) -> None:
@@ -200,12 +202,11 @@ class WindowPartition:
             return
         entries = self._order.entries
         place, size = entries.place_of(row), entries.size
-        self._record((CAME, place, size))
+        self._log.append((CAME, place, size))
         entries.insert(place, row)
         self.sight += place < self.sight
         for spans in seen:
             spans.insert(place, size)
-            spans.add(((place, place + 1),), size + 1)
         self._note(place, seen)
 
     def _note(self, place: int, seen: Sequence[Spans]) -> None:
@@ -232,7 +233,7 @@ class WindowPartition:
         as it was before, for an undo.
         """
         made, before = self._made, self._order
-        self._record((COPIED, before))
+        self._log.append((COPIED, before))
         order = self._order = made.order_of(before.entries.with_more(*made.columns(more)))
         cut, sight = made.cut(order), self.sight + len(more) if self.sight else 0
         if out is not None:
@@ -255,11 +256,6 @@ class WindowPartition:
         if not owed[row]:
             del owed[row]
         self._owed = owed or None
-
-    def _record(self, change: tuple[Any, ...]) -> None:
-        """Add a change to the log, by which it is undone."""
-        assert self._log is not None
-        self._log.append(change)
 
     # What is said.
 
@@ -312,7 +308,7 @@ class WindowPartition:
 
     def _renew(self, chunk: Chunk) -> list[Any]:
         """Return a copy of the answers of a chunk, which replaces them; they are in the log."""
-        self._record((SHOWN, chunk, chunk.shown))
+        self._log.append((SHOWN, chunk, chunk.shown))
         answers = chunk.shown = chunk.shown.copy()
         return answers
 
@@ -378,15 +374,15 @@ class WindowPartition:
     ) -> None:
         """Append the old output row of each row, unless it was hidden, and the new one to `out`."""
         made = self._made
-        came = made.output_rows(heads, news)
-        if HIDDEN not in olds:
+        if len(olds) > FEW and not any(old is HIDDEN for old in olds):
             gone = zip(made.output_rows(heads, olds), repeat(-1))
-            out += chain.from_iterable(zip(gone, zip(came, repeat(1)), strict=False))
+            came = zip(made.output_rows(heads, news), repeat(1))
+            out += chain.from_iterable(zip(gone, came, strict=False))
             return
-        for head, old, row in zip(heads, olds, came, strict=True):
+        for head, old, new in zip(heads, olds, news, strict=True):
             if old is not HIDDEN:
                 out.append((made.output_row(head, old), -1))
-            out.append((row, 1))
+            out.append((made.output_row(head, new), 1))
 
 
 def _key_of_change(change: tuple[Packed, Row, int]) -> Any:

@@ -27,7 +27,7 @@ class Spans:
     >>> spans.insert(0, 8)
     >>> spans.delete(6, 9)
     >>> spans.all(8)
-    [(4, 6)]
+    [(5, 6), (4, 6), (0, 1)]
     """
 
     __slots__ = ("_from_end",)
@@ -43,13 +43,17 @@ class Spans:
                 insort(self._from_end, (size - start, size - stop))
 
     def insert(self, place: int, size: int) -> None:
-        """Move the spans for a row that is inserted at a place of a partition of this size."""
+        """Move the spans for a row that is inserted at a place of a partition of this size.
+
+        The row itself is added.
+        """
         spans, border = self._from_end, size - place
         for number in range(len(spans) - 1, -1, -1):
             start, stop = spans[number]
             if start <= border:
                 break
             spans[number] = (start + 1, stop + (stop >= border))
+        insort(spans, (border + 1, border))
 
     def delete(self, place: int, size: int) -> None:
         """Move the spans for the row at a place that is deleted of a partition of this size."""

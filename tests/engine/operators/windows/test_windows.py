@@ -9,17 +9,19 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cmp_to_key
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from reactive import Database
 from reactive.engine.collections.value_order import rank_of
-from reactive.engine.collections.zset import canonical
+from reactive.engine.collections.zset import UniformDelta, canonical
 from reactive.engine.operators.windows import entries, partition
 from reactive.engine.operators.windows.frames import CURRENT, UNBOUNDED, WHOLE, Edge, Frame
 from reactive.engine.operators.windows.function import Asked
+from reactive.engine.operators.windows.groups import WindowGroups
 from reactive.engine.operators.windows.partition import WindowPartition
+from reactive.engine.operators.windows.spans import Spans
 from reactive.engine.operators.windows.window import Window
 from tests.counted_calls import calls_of
 from tests.moments import Moments
@@ -345,6 +347,46 @@ def calls_of_a_change(asked: Asked, size: int) -> int:
         calls = calls_of(lambda delta=delta: kept.step(delta))  # type: ignore[misc]
         kept.commit()
     return calls
+
+
+def test_a_batch_in_any_order_moves_few_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = 0
+
+    class CountedSpans(Spans):
+        __slots__ = ()
+
+        def insert(self, place: int, size: int) -> None:
+            nonlocal moved
+            before = self.all(size)
+            super().insert(place, size)
+            moved += len({*before} - {*self.all(size)})
+
+    monkeypatch.setattr(partition, "Spans", CountedSpans)
+    kept = Window(((False, False),), (CHEAP["lag"],), (None, None)).kept()()
+    kept.step([(row_of(2 * n, n), 1) for n in range(2_000)])
+    kept.commit()
+    kept.step([(row_of(2 * n + 1, n), 1) for n in range(0, 2_000, 10)])
+    assert moved <= 200
+
+
+def test_rows_are_held_once_and_loaded_without_a_hash() -> None:
+    class Unhashed(NamedTuple):
+        number: int
+
+        def __hash__(self) -> int:
+            raise AssertionError("hashed")
+
+    heads = [Unhashed(n) for n in range(1_000)]
+    window = Window(((True, False),), (CHEAP["lag"],), (None, None))
+    groups = WindowGroups(lambda row: row[1], window.kept())
+    groups.step(UniformDelta([((head,), (0,), (head.number,), (7,)) for head in heads], 1))
+    groups.commit()
+    rows = [row for (_, row), _ in groups.contents()]
+    assert [row[0] for row in rows] == heads[::-1]
+    assert rows[0][0] is heads[-1]
+    held, size = groups.footprint()
+    assert held == 1_000
+    assert size < 60 * held
 
 
 @pytest.mark.long
