@@ -399,9 +399,7 @@ class Index:
         for place, held in enumerate(bucket):
             if held is row:
                 return place
-        if self.handle is itself and row in bucket:
-            return bucket.index(row)
-        return -1
+        return bucket.index(row) if self.handle is itself and row in bucket else -1
 
     def _is_same(self, held: Row, row: Row) -> bool:
         """Return True if rows are one object or, unless they are interned, equal."""
