@@ -55,6 +55,8 @@ def exchange_in_order(
 class ExchangeEdits(Sequence[Edit]):
     """The edits that turn one sequence of rows into another, made when they are read.
 
+    changes: the difference of both, if it is known.
+
     >>> one, two = "one", "two"
     >>> list(ExchangeEdits([one], [two, one])), ExchangeEdits([one], [two]).pairs()
     ([Edit(position=0, row='two', weight=1)], [('one', -1), ('two', 1)])
@@ -62,12 +64,19 @@ class ExchangeEdits(Sequence[Edit]):
 
     __slots__ = ("_come", "_edits", "_gone", "_new", "_old")
 
-    def __init__(self, old: Sequence[Row], new: Sequence[Row]) -> None:
+    def __init__(
+        self, old: Sequence[Row], new: Sequence[Row], changes: Sequence[Pair] | None = None
+    ) -> None:
         self._old = old
         self._new = new
-        had, has = {*map(id, old)}, {*map(id, new)}
-        self._gone: AbstractSet[int] = had - has
-        self._come: AbstractSet[int] = has - had
+        self._gone: AbstractSet[int]
+        self._come: AbstractSet[int]
+        if changes is None:
+            had, has = {*map(id, old)}, {*map(id, new)}
+            self._gone, self._come = had - has, has - had
+        else:
+            self._gone = {id(row) for row, weight in changes if weight < 0}
+            self._come = {id(row) for row, weight in changes if weight > 0}
         self._edits: list[Edit] | None = None
 
     def pairs(self) -> list[Pair]:

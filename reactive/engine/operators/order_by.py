@@ -64,7 +64,7 @@ MANY = 16
 NEGATIVE = -1
 LOADED = -2
 EXCHANGED = -3
-EXCHANGE_COST = 8
+EXCHANGE_COST = 5
 """Rows that are sorted in the time in which a changed row is found, inserted or deleted."""
 Step = tuple[Row, Any, int, int]
 """An inserted or deleted row as shown, its key, how many rows of its key stood before it when it
@@ -220,8 +220,9 @@ class OrderBy:
             return None
         before = self.sequence()
         self._log, self._ranked = [(old, None, EXCHANGED, 1)], new
-        edits = ExchangeEdits(before, self.sequence())
-        changes = pairs if len(self) == new.size and len(before) == old.size else edits.pairs()
+        is_whole = len(self) == new.size and len(before) == old.size
+        edits = ExchangeEdits(before, self.sequence(), pairs if is_whole else None)
+        changes = pairs if is_whole else edits.pairs()
         self.edits = edits if changes else []
         return changes
 
