@@ -131,6 +131,25 @@ QUERIES: tuple[Query, ...] = (
     _of_orders("semi_join", lambda o, c: c.semi_join(o, on=lambda c, o: c.id == o.product)),
     _of_orders("anti_join", lambda o, c: o.anti_join(c, on=lambda o, c: o.product == c.id)),
     _of_orders(
+        "any or any over pairs",
+        lambda o, c: c.where(
+            lambda k: (
+                any(
+                    True
+                    for x in o
+                    for other in c
+                    if x.customer == k.id and x.product == other.id and other.region == k.region
+                )
+                or any(
+                    True
+                    for x in o
+                    for other in c
+                    if x.product == k.id and x.customer == other.id and x.price > 50
+                )
+            )
+        ),
+    ),
+    _of_orders(
         "join, group",
         lambda o, c: (
             o.join(c, on=lambda o, c: o.customer == c.id)
