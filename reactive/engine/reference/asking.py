@@ -462,9 +462,7 @@ def evaluate_node(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
     if found is not None:
         return join_rows(node, found, of, progress)
     call = linear_map(node)
-    if call is not None:
-        return call(of(*node.inputs()))
-    return evaluate_whole(node, of)
+    return evaluate_whole(node, of) if call is None else call(of(*node.inputs()))
 
 
 def evaluate_whole(node: plan.Node, of: Of) -> Bag:
@@ -505,8 +503,7 @@ def evaluate_whole(node: plan.Node, of: Of) -> Bag:
             return asof.asof_rows(node, of(left), of(right))
         case plan.OrderBy(source):
             return Counter(ordered_rows(with_known_limit(node, of), of(source)))
-        case _:
-            raise TypeError(f"cannot evaluate plan node {type(node).__name__}")
+    raise TypeError(f"cannot evaluate plan node {type(node).__name__}")
 
 
 def linear_map(node: plan.Node) -> Callable[[Bag], Bag] | None:
