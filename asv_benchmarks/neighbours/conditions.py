@@ -43,6 +43,9 @@ CONDITIONS = {
     "key in arms": Condition(
         "({o.customer} == {c.id} and {o.quantity} > 5) or ({o.customer} == {c.id} and {c.tier} > 2)"
     ),
+    "two arms": Condition(
+        "({o.customer} == {c.id} and {o.quantity} > 5) or ({o.seller} == {c.id} and {c.tier} > 2)"
+    ),
     "linked": Condition("{c.nation} == {n.name}"),
     "amount": Condition("{o.amount} > {k}"),
     "region": Condition("{o.region} == {k}"),

@@ -47,7 +47,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "join": ("join", "left_join", "semi_join", "anti_join"),
     "on": (
         *("key", "range", "between", "near", "key and less", "less and key", "not other key"),
-        *("no distance", "either key", "in keys", "key in arms"),
+        *("no distance", "either key", "in keys", "key in arms", "two arms"),
     ),
 }
 """The values that each field takes in turn."""
