@@ -192,6 +192,12 @@ def are_ordered(fields: Mapping[str, Column]) -> bool:
     return True
 
 
+def _are_comparable(values: Column) -> bool:
+    """Return True if values that are ordered do not raise when they are compared."""
+    kinds = set(map(type, values))
+    return len(kinds) < 2 or kinds <= {int, bool, float}
+
+
 class BestRows(Sequence[Row]):
     """The rows of the aggregate, made when they are read."""
 
@@ -240,6 +246,8 @@ class BestRows(Sequence[Row]):
         }
         if of.first is None or any(v is None for v in (*mine.values(), *theirs.values())):
             return None
+        if not all(map(_are_comparable, self.theirs.values())):
+            return None  # two partners that are not the best may raise when they are compared
         upright = {name: values[:, None] for name, values in theirs.items()}
         places = numpy.empty(len(own), numpy.intp)
         unsure: list[int] = []
