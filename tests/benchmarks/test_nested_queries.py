@@ -70,7 +70,7 @@ def test_figures_are_those_of_all_batches() -> None:
     assert figures.rows > 500
 
 
-CALLS = {"q1": 23, "q2": 21, "q3": 22, "q4": 24, "q5": 31, "q6": 41, "q7": 31}
+CALLS = {"q1": 31, "q2": 28, "q3": 28, "q4": 34, "q5": 40, "q6": 46, "q7": 40}
 """Bounds of the calls per row of a batch, of functions of Python and C."""
 
 
