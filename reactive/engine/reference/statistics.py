@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from math import inf, isfinite
+from math import inf, isfinite, isinf
 from typing import Any
 
 from reactive.engine.collections.distinct_sketch import (
@@ -57,7 +58,7 @@ def _variance(of: kinds.VarianceAccumulator, values: Counter[Any]) -> float | No
     squares = sum((times * (value - mean) ** 2 for value, times in exact), Fraction())
     found = squares / (count - of.freedom)
     try:
-        return kinds.square_root(found) if of.is_root else float(found)
+        return _square_root(found) if of.is_root else float(found)
     except OverflowError:
         return inf
 
@@ -75,7 +76,35 @@ def _quantile(of: kinds.QuantileAccumulator, values: list[Any]) -> Any:
         return None
     place, part = divmod(of.at * (len(values) - 1), 1)
     high = values[place + 1] if part else values[place]
-    return canonical(kinds.interpolate(values[place], high, Fraction(part), of.interpolation))
+    return canonical(_between(values[place], high, Fraction(part), of.interpolation))
+
+
+def _between(low: Any, high: Any, part: Fraction, how: kinds.Interpolation) -> Any:
+    """Return the value at a part of the way between two values, in exact numbers."""
+    if how in ("lower", "higher", "nearest"):
+        is_high = how == "higher" or (how == "nearest" and part > Fraction(1, 2))
+        return high if is_high else low
+    if how == "midpoint" and part:
+        part = Fraction(1, 2)
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        if not part or low == high:
+            return float(low)
+        if isinf(low) or isinf(high):
+            return low + high * float(part)
+        return float((1 - part) * Fraction(low) + part * Fraction(high))
+    if not part or low == high:
+        return kinds.interpolate(low, high, part, how)  # refuses texts
+    if isinstance(low, Decimal):
+        return low + (high - low) * part.numerator / part.denominator
+    if isinstance(low, Fraction | int):
+        return low + (high - low) * part
+    return low + (high - low) * part.numerator / part.denominator
+
+
+def _square_root(value: Fraction) -> float:
+    """Return the root, by more digits than a float has."""
+    with localcontext(Context(prec=400, Emax=9_999, Emin=-9_999)):
+        return float((Decimal(value.numerator) / Decimal(value.denominator)).sqrt())
 
 
 def _extreme(of: kinds.ExtremeByAccumulator, pairs: list[Any]) -> Any:

@@ -363,7 +363,9 @@ def test_a_predicate_that_was_misread_shows(monkeypatch: pytest.MonkeyPatch) -> 
         view.verify()
 
 
-AGGREGATES = {"reactive.engine.operators.accumulators", "reactive.engine.operators.tolerant"}
+AGGREGATES = {
+    f"reactive.engine.operators.{module}" for module in ("accumulators", "statistics", "tolerant")
+}
 """Modules of the classes that name the aggregates of a plan."""
 
 
