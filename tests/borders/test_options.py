@@ -30,6 +30,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "files": files,
     "ingest": Database.ingest,
     "table": Database.table,
+    "parameter": Database.parameter,
     "table_from": Database.table_from,
     "datalog": Database.datalog,
     "transaction": Database.transaction,
