@@ -112,7 +112,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         hashable = row_type if is_hashable(row_type) else None
         self._do = Statements(self, engine)
         self._move_to(self._new_store(hashable))
-        self._node = engine.graph.source(self._contents, self.plan)
+        self._node = engine.graph.source(self._contents, self.plan, lambda: len(self._store))
 
     # Changes.
 

@@ -70,7 +70,7 @@ def test_figures_are_those_of_all_batches() -> None:
     assert figures.rows > 500
 
 
-CALLS = {"q1": 31, "q2": 28, "q3": 28, "q4": 34, "q5": 40, "q6": 46, "q7": 40}
+CALLS = {"q1": 22, "q2": 19, "q3": 20, "q4": 25, "q5": 32, "q6": 38, "q7": 32}
 """Bounds of the calls per row of a batch, of functions of Python and C."""
 
 

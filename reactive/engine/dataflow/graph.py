@@ -120,10 +120,15 @@ class Graph:
         self.loops: WeakValueDictionary[Hashable, Callable[..., Any]] = WeakValueDictionary()
         """The generated loops in use by operators, by content."""
 
-    def source(self, contents: Callable[[], Iterable[Pair]], plan: PlanNode) -> Node:
-        """Create a node without inputs, fed by a table."""
+    def source(
+        self,
+        contents: Callable[[], Iterable[Pair]],
+        plan: PlanNode,
+        size: Callable[[], int] | None = None,
+    ) -> Node:
+        """Create a node without inputs, fed by a table; `size` counts the rows of the table."""
         node = Node(self, None, (), rank=self._next_rank(), plan=plan)
-        node.contents = contents
+        node.contents, node.size = contents, size
         self.forgets |= node.forgets
         self._sources.append(node)
         return node

@@ -74,6 +74,7 @@ class Node:
             "plan",
             "rank",
             "run",
+            "size",
         ),
         *(
             "at",
@@ -138,6 +139,8 @@ class Node:
         self.is_remote = hasattr(operator, "flush")
         """True if its output changes by `flush` only."""
         self.bind()
+        self.size: Callable[[], int] | None = None
+        """Counts the rows of a table; None for other nodes."""
         self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
         self.forgets: bool = _is_unstored(self) or (
             self.contents is None and any(source.forgets for source in inputs)

@@ -115,6 +115,8 @@ def count_rows(graph: Graph, node: Node, sizes: dict[Node, int]) -> int:
         held: int | None = getattr(node.operator, "held_rows", None)
         if held is None and hasattr(node.operator, "held_rows"):
             held = count_rows(graph, node.inputs[0], sizes)
+        if held is None and node.size is not None:
+            held = node.size()
         sizes[node] = len(graph.contents(node, shown=False)) if held is None else held
     return sizes[node]
 
