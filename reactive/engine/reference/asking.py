@@ -42,11 +42,7 @@ from reactive.engine.reference.bags import (
     with_known_limit,
 )
 from reactive.engine.reference.bags import once as each_once
-from reactive.engine.reference.combined_candidates import (
-    CombinedCandidates,
-    CombinedRows,
-    product_inputs,
-)
+from reactive.engine.reference.combined_candidates import combining_step, product_inputs
 from reactive.engine.reference.groups import (
     Rooms,
     RowCandidates,
@@ -352,23 +348,9 @@ class RepeatedQuery:
         """
         tests, source = self._filters(node)
         inputs = product_inputs(source)
-        if len(inputs) < 2 or any(id(each) in self._open for each in inputs):
+        if any(id(each) in self._open for each in inputs):
             return None
-        equated = CombinedRows(tests[::-1], inputs)
-        if not equated.is_found:
-            return None
-        key, rooms = ("combined", id(node)), self.rooms
-
-        def rows(of: Of, mine: dict[Any, Any]) -> Bag:
-            found: Bag | None = None
-            if rooms.now.notes is None:
-                made: CombinedCandidates | None = mine.get(key)
-                if made is None:
-                    made = mine[key] = CombinedCandidates(equated, list(map(of, inputs)))
-                found = made.rows() if made.is_usable else None
-            return evaluate_node(node, of) if found is None else found
-
-        return rows
+        return combining_step(tests[::-1], inputs, self.rooms, lambda of: evaluate_node(node, of))
 
 
 class _NodeRows:

@@ -27,8 +27,8 @@ from reactive.engine.codegen.functions import callable_of, compiled_of
 from reactive.engine.collections.index import ERROR_KEY, FILTERED
 from reactive.engine.collections.values import has_plain_equality
 from reactive.engine.collections.zset import Row
-from reactive.engine.reference.bags import STRIDE, TRIED, Bag, make_bag
-from reactive.engine.reference.groups import asks_around, equation
+from reactive.engine.reference.bags import STRIDE, TRIED, Bag, Of, make_bag
+from reactive.engine.reference.groups import Rooms, asks_around, equation
 from reactive.engine.reference.keys import ConditionReader, Equation
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -231,3 +231,31 @@ def product_inputs(node: plan.Node) -> list[plan.Node]:
         found.append(node.right)
         node = node.left
     return [node, *reversed(found)]
+
+
+def combining_step(
+    tests: Sequence[plan.Where],
+    inputs: Sequence[plan.Node],
+    rooms: Rooms,
+    otherwise: Callable[[Of], Bag],
+) -> Callable[[Of, dict[Any, Any]], Bag] | None:
+    """Return the function that computes filtered rows of a product for the values around.
+
+    Return None if no equation finds rows. `otherwise` computes the rows if some are odd, and in a
+    recursion, where the rows that are read are noted.
+    """
+    equated = CombinedRows(tests, inputs)
+    if len(inputs) < 2 or not equated.is_found:
+        return None
+    key = object()
+
+    def rows(of: Of, mine: dict[Any, Any]) -> Bag:
+        found: Bag | None = None
+        if rooms.now.notes is None:
+            made: CombinedCandidates | None = mine.get(key)
+            if made is None:
+                made = mine[key] = CombinedCandidates(equated, list(map(of, inputs)))
+            found = made.rows() if made.is_usable else None
+        return otherwise(of) if found is None else found
+
+    return rows
