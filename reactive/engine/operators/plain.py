@@ -154,12 +154,12 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
                 offset=offset,
             ), (key, *(k.function for k in keys))
         case plan.OrderBy(source, keys, limit, offset):
-            is_moving = isinstance(limit, plan.Table)
+            is_moving = isinstance(limit, plan.Node)
             kind = moving_window.MovingWindow if is_moving else order_by.OrderBy
             return lambda: kind(
                 order_key(node),
                 descending=node.descending,
-                limit=None if isinstance(limit, plan.Table) else limit,
+                limit=None if isinstance(limit, plan.Node) else limit,
                 offset=offset,
                 show=node.show,
                 are_hashable=keeps_identity(source),
