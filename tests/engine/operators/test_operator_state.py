@@ -60,7 +60,9 @@ COMPUTED = {
         ("AsofJoin", "MatchingJoin", "OuterJoin"),
         "holds rows of its inputs by what matches them",
     ),
-    **dict.fromkeys(("OrderBy", "Top", "Sequences"), "sorts rows, which is done in C"),
+    **dict.fromkeys(
+        ("MovingWindow", "OrderBy", "Top", "Sequences"), "sorts rows, which is done in C"
+    ),
     **dict.fromkeys(("Reduce", "KeptGroups"), "holds what a function of the user has made"),
     **dict.fromkeys(("WindowGroups", "WindowPartition"), "sorts rows, which is done in C"),
     "ExtremesBy": "sorts the values of each key, which its rows hold",
