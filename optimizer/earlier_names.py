@@ -51,6 +51,7 @@ MOVED = MappingProxyType(
         "reactive.sinks": "reactive.borders.sinks",
         "reactive.sources": "reactive.borders.sources",
         "reactive.sql": "reactive.languages.sql",
+        "reactive.sql.partitions": "reactive.engine.operators.windows",
         "reactive.storage": "reactive.engine.storage",
         "reactive.subscriptions": "reactive.api.subscriptions",
         "reactive.transactions": "reactive.engine.transactions",
