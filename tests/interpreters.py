@@ -213,6 +213,7 @@ IN_PROCESS = "runs in the process"
 BY_PLAIN = "plain operator"
 LOOPS = {
     **dict.fromkeys(("Table", "Values", "Empty", "View", "Given", "Known"), "input of a loop"),
+    "AsofJoin": "rows in order: plain operator",
     **dict.fromkeys(("SemiJoin",), "no pairs: a loop gained nothing (0.7 to 1.0)"),
     **dict.fromkeys(("Negate", "Previous", "Tolerate", "UnionAll"), BY_PLAIN),
     **dict.fromkeys(("Reduce", "Top", "OrderBy"), "whole groups: plain operator"),
@@ -220,6 +221,7 @@ LOOPS = {
     **dict.fromkeys(("Fixpoint", "Component", "Iterate"), "its bodies run as loops"),
 }
 ROUNDS = {
+    "AsofJoin": "no recursion passes it",
     **dict.fromkeys(("Table", "Values", "Empty", "Known", "Given"), "list from outside the loop"),
     **dict.fromkeys(("SetOperation",), "only union: the others end the whole round"),
     **dict.fromkeys(
@@ -229,12 +231,14 @@ ROUNDS = {
     **dict.fromkeys(("Fixpoint", "Component", "Iterate"), "a loop in a loop goes by changes"),
 }
 COLUMNS = {
+    "AsofJoin": IN_PROCESS,
     **dict.fromkeys(("Table", "Values", "Empty", "Known", "View", "Given"), NOT_SENT),
     **dict.fromkeys(("Negate", "Previous"), IN_PROCESS),
     "Product": "pairs without a key: in the process",
     "Tolerate": "inside an iteration in one worker",
 }
 BUCKETS = {
+    "AsofJoin": IN_PROCESS,
     **dict.fromkeys(("Table", "Values", "Empty", "Known", "View", "Given", "Recursive"), NOT_SENT),
     **dict.fromkeys(("Negate", "Previous", "UnionAll"), "keeps no rows to move"),
     "Product": "pairs without a key: in the process",

@@ -183,6 +183,7 @@ def _in_order(node: plan.OrderBy, bag: Bag) -> list[Row]:
     key = _order_key(node)
     keys = {id(row): sort_key(key(row)) for row in rows}
     rows.sort(key=lambda row: _Key(keys[id(row)]), reverse=node.descending)
+    assert not isinstance(node.limit, plan.Table), "a parameter has rows of its own"
     last = len(rows) if node.limit is None else node.offset + node.limit
     return rows[node.offset : last]
 

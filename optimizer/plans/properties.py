@@ -108,9 +108,7 @@ def fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any
     return node.known[name]
 
 
-SHARED = frozenset(
-    {"shapes", "believed", "is_set", "keeps_identity", "free", "may_be_negative", "binding_names"}
-)
+SHARED = frozenset({"shapes", "believed", "is_set", "keeps_identity", "free", "may_be_negative"})
 """Facts that all nodes of a form have in common (`forms.py`)."""
 
 

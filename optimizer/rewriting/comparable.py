@@ -19,7 +19,7 @@ Cost:   O(1) for a changed row; if another kind wins, all rows that are shown or
 are compared or added.
 
     order by f                 f(row) is of the declared kind of f, or else of the kind of most rows
-    Min(f), Max(f) of k        of the group
+    Min(f), Median(f) of k     of the group
 
 Sound:  a value that is of its kind compares with all others that are.
 """
@@ -37,6 +37,7 @@ from optimizer.expr import (
     Attempt,
     Call,
     Constant,
+    Display,
     Expr,
     Item,
     Lifted,
@@ -304,7 +305,9 @@ class GuardedKey:
     instead: Instead | None = None
 
 
-EXTREMES, SUMS = ("Min", "Max"), ("Sum", "Avg")
+EXTREMES, SUMS = ("Min", "Max", "Median", "Quantile"), ("Sum", "Avg")
+PLACED = ("ArgMin", "ArgMax", "FirstBy", "LastBy", "StringJoin")
+"""Aggregates of pairs, which are ordered by the first item."""
 
 
 @record
@@ -362,6 +365,14 @@ def extreme(folded: plan.Folded, source: plan.Node, *, null: bool) -> OrderedVal
     value = as_lifted(folded.value)
     found = ordered_by(value, source, nulls=folded.skip_none or (null and not folded.functions))
     return replace(found, is_extreme=True)
+
+
+def place(folded: plan.Folded, source: plan.Node) -> OrderedValue:
+    """Return what the pairs of an aggregate are ordered by."""
+    assert folded.value is not None
+    value = as_lifted(folded.value)
+    first = value.body.items[0] if isinstance(value.body, Display) else value.body
+    return replace(ordered_by(value.with_body(first), source, nulls=True), is_extreme=True)
 
 
 def asked_of(ordered: OrderedValue, instead: Instead | None = None) -> GuardedKey:

@@ -423,6 +423,9 @@ class _Guards:
             for each in values
             if each.name in comparable.EXTREMES
         ]
+        ordered += [
+            comparable.place(each, node.input) for each in values if each.name in comparable.PLACED
+        ]
         unknown = [each for each in ordered if each.kind is None]
         if key is not None:
             (rows,) = self._apart.rows(LookUp(rows, key))

@@ -11,19 +11,34 @@ import reactive
 from reactive import (
     Aggregate,
     Aggregation,
+    ApproxCountDistinct,
+    ArgMax,
+    ArgMin,
     Avg,
+    BoolAnd,
+    BoolOr,
     Collect,
     Count,
     CountDistinct,
     Database,
+    FirstBy,
+    LastBy,
     Max,
+    Median,
     Min,
     Monoid,
+    MostCommon,
+    Quantile,
+    StdDev,
+    StringJoin,
     Sum,
+    Variance,
 )
 
 BUILT_IN: tuple[Any, ...] = (
     *(Aggregate, Avg, Collect, Count, CountDistinct, Max, Min, Monoid, Sum),
+    *(ApproxCountDistinct, ArgMax, ArgMin, BoolAnd, BoolOr, FirstBy, LastBy, Median),
+    *(MostCommon, Quantile, StdDev, StringJoin, Variance),
 )
 Policy = Literal["raise", "drop", "null"]
 Make = Callable[..., Any]
@@ -95,6 +110,12 @@ def test_all_aggregates_are_played() -> None:
     assert {k for k in kinds if issubclass(k, Aggregation)} == {Aggregation, *BUILT_IN}
 
 
+MORE: dict[Any, tuple[Any, ...]] = {
+    Quantile: (0.3,),
+    **dict.fromkeys((ArgMax, ArgMin), (lambda r: str(r[1]),)),
+}
+
+
 @pytest.mark.parametrize("kind", [k for k in BUILT_IN if k not in (Aggregate, Monoid)])
 def test_a_subclass_is_planned_as_its_base(kind: Any) -> None:
     """The plan and the errors differ only in the name that is shown."""
@@ -103,7 +124,7 @@ def test_a_subclass_is_planned_as_its_base(kind: Any) -> None:
     for each in (kind, own):
         db = Database()
         t = db.table(tuple, name="t")
-        made = each() if kind is Count else each(lambda r: r[1])
+        made = each() if kind is Count else each(lambda r: r[1], *MORE.get(kind, ()))
         joined = t.select(lambda r: (r[0], r[1], r)).where(lambda r: r[2] is not None)
         view = joined.group_by(lambda r: r[0]).aggregate(made).materialize(on_error="drop")
         t.add_all([("a", 1), ("a", 2), ("b", 5), ("a", "x"), ("b", None), ("a", b"y")])

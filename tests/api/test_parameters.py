@@ -270,7 +270,7 @@ def test_a_kept_view_reads_a_parameter(tmp_path: Path) -> None:
 
 def test_options_of_a_parameter() -> None:
     db = Database()
-    either = db.parameter(1, row_type=int | str)
+    either: Any = db.parameter(1, row_type=int | str)
     either.set("all")
     assert either() == "all"
     old = db.parameter(1, name="n")

@@ -152,7 +152,9 @@ def square_root(value: Fraction) -> float:
     above, below = value.numerator, value.denominator
     shift = max(0, 128 + below.bit_length() - above.bit_length())
     shift += shift % 2
-    root = math.isqrt((above << shift) // below)
+    scaled, rest = divmod(above << shift, below)
+    root = math.isqrt(scaled)
+    root |= bool(rest or root * root != scaled)  # what is cut off decides between two neighbours
     return float(Fraction(root, 1 << (shift // 2)))
 
 
@@ -274,7 +276,13 @@ class ExtremeByAccumulator(StatisticAccumulator):
     skips_places: bool = False
 
     def _skips(self, value: Any) -> bool:
+        if value is None:  # a pair that raised, under a policy
+            return self.skip_none
         return self.skips_places and value[0] is None
+
+    def _check(self, value: Any) -> None:
+        if not self._skips(value):
+            _check_place(value)
 
     def zero(self) -> KeyedValues:
         return KeyedValues(_key_of_pair)
@@ -286,6 +294,15 @@ class ExtremeByAccumulator(StatisticAccumulator):
         if self.is_greatest:
             return state.first_of_greatest(_place_of_key)[1]
         return state.first()[1]
+
+
+def _check_place(pair: tuple[Any, Any]) -> None:
+    """Raise for a pair that has no place beside others."""
+    if pair[0] is None:
+        error = TypeError("None has no place in an order")
+        error.add_note(SKIP)
+        raise error
+    hash(pair)
 
 
 def _key_of_pair(pair: Any, weight: int) -> tuple[Any, Any]:
@@ -324,7 +341,7 @@ class JoinTextsAccumulator(StatisticAccumulator):
     is_descending: bool = False
 
     def _skips(self, value: Any) -> bool:
-        return self.skip_none and value[1] is None
+        return self.skip_none and (value is None or value[1] is None)
 
     def zero(self) -> KeyedValues:
         return KeyedValues(_key_of_pair)
@@ -332,7 +349,7 @@ class JoinTextsAccumulator(StatisticAccumulator):
     def _check(self, value: Any) -> None:
         if not self._skips(value):
             _check_text(value)
-            hash(value)
+            _check_place(value)
 
     def add(self, state: Any, value: Any, weight: int) -> Any:
         """Add a pair to `state` in place."""

@@ -118,7 +118,7 @@ def _extreme(of: kinds.ExtremeByAccumulator, pairs: list[Any]) -> Any:
 
 def _joined(of: kinds.JoinTextsAccumulator, pairs: Counter[Any]) -> str | None:
     if of.skip_none:
-        pairs = Counter({pair: n for pair, n in pairs.items() if pair[1] is not None})
+        pairs = Counter({pair: n for pair, n in pairs.items() if pair and pair[1] is not None})
     in_order = sorted(pairs.elements(), key=lambda pair: (sort_key(pair[0]), value_key(pair[1])))
     texts = [text for _, text in in_order]
     return of.separator.join(texts[::-1] if of.is_descending else texts) if texts else None

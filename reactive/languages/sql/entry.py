@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import partial
+from types import NoneType
 from typing import Any
 
 from sqlglot import exp
@@ -76,11 +77,18 @@ def _translate_query(
     return node, schema, around.environment
 
 
+PLAIN = frozenset({int, str, float, bool, bytes, NoneType})
+"""Classes of values that are no parameters of a database, which are read here."""
+
+
 def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
     """Run one statement, and return the number of rows that it changed."""
     engine = engine_of(db)
     catalog = catalog_of(engine)
-    parameters = {name: v() if is_parameter(v) else v for name, v in parameters.items()}
+    for value in parameters.values():
+        if value.__class__ not in PLAIN:
+            parameters = {name: v() if is_parameter(v) else v for name, v in parameters.items()}
+            break
     if catalog.statements is None:
         catalog.statements = KeptStatements(partial(_read_statement, engine))
     write = catalog.statements.find(engine, text, parameters)

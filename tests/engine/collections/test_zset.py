@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.engine.collections.index import (
-    Index,
-    KeyedBatch,
-)
+from reactive.engine.collections.index import Index
 from reactive.engine.collections.whole_rows import delete_held, exchange_rows, insert_new
 from reactive.engine.collections.zset import (
+    KeyedBatch,
     UniformDelta,
     consolidate,
     integrate,

@@ -146,7 +146,7 @@ def filled(make: Make, count: int) -> tuple[Any, Any, Any]:
 
 TOUCHING: dict[str, Make] = {
     **{
-        name: lambda a, b, on=on: a.join(b, on=on).select(lambda x, y: x.id)
+        name: lambda a, b, on=on: a.join(b, on=on).select(lambda x, y: x.id)  # type: ignore[misc]
         for name, on in {**MONOTONE, **TIMES}.items()
         if name not in ("undeclared times", "two values")
     },

@@ -104,7 +104,7 @@ CONDITIONS: dict[str, Condition] = {
     "key or constant": lambda o, c: o.key == c.key or c.tier == 2,
     "constant or key": lambda o, c: o.qty > 3 or o.key == c.key,
     "in a tuple with a constant": lambda o, c: c.key in (o.key, 3) and o.name != c.name,
-    "never": lambda o, c: o.qty < c.tier and 1 == 2,
+    "never": lambda o, c: o.qty < c.tier and 1 == 2,  # type: ignore[comparison-overlap]
     "never, of one side": lambda o, c: o.qty > 3 and False,
     "of one side": lambda o, c: abs(o.qty) < c.tier + c.key,
     "large": lambda o, c: o.qty * c.tier * 1.5 > o.price and o.key == c.key,
