@@ -251,6 +251,26 @@ def test_a_row_whose_time_raises_follows_the_policy(policy: Any) -> None:
     view.verify()
 
 
+@pytest.mark.parametrize("policy", ["drop", "null"])
+def test_a_key_that_raises_follows_the_policy(policy: Any) -> None:
+    """With "null" it is None, which is a key as any other."""
+    db = Database()
+    trades, quotes = db.table(int, name="trades"), db.table(int, name="quotes")
+    joined = trades.left_asof_join(
+        quotes,
+        left_key=lambda t: 6 // t,
+        right_key=lambda q: 6 // q,
+        at=lambda t: 1,
+        of=lambda q: 1,
+    )
+    view = joined.materialize(on_error=policy)
+    quotes.add_all([0, 3])
+    trades.add_all([0, 3, 6])
+    wanted = {(3, 3), (6, None)} | ({(0, 0)} if policy == "null" else set())
+    assert set(view) == wanted
+    view.verify()
+
+
 def test_a_recursion_does_not_pass() -> None:
     """A partner is replaced by a nearer one, so that a new row may delete another."""
     db = Database()
