@@ -67,12 +67,14 @@ def drawn_row(random: Random, key: int, groups: int) -> Row:
 
 
 def assert_equal(view: Any, engine: DuckDB, text: str) -> None:
-    mine = sorted(map(_rounded, view), key=repr)
-    assert mine == sorted(map(_rounded, engine.ask(text)), key=repr), text
+    mine = sorted(map(_with_classes, view), key=repr)
+    assert mine == sorted(map(_with_classes, engine.ask(text)), key=repr), text
 
 
-def _rounded(row: Any) -> Row:
-    return tuple(round(v, 9) if isinstance(v, float) else v for v in tuple(row))
+def _with_classes(row: Any) -> Row:
+    """Return the values, rounded, with their classes: 1, 1.0 and True are equal in Python."""
+    rounded = (round(value, 9) if isinstance(value, float) else value for value in tuple(row))
+    return tuple((type(value), value) for value in rounded)
 
 
 @pytest.mark.parametrize("seed", seeds(96, 8))

@@ -99,7 +99,7 @@ def _all_ranks(order: Order) -> list[int]:
 
 def _all_dense_ranks(order: Order) -> list[int]:
     firsts = order.all_firsts()
-    return list(accumulate([first == place for place, first in enumerate(firsts)]))
+    return list(accumulate([int(first == place) for place, first in enumerate(firsts)]))
 
 
 def _firsts(order: Order, start: int, stop: int) -> Iterator[int]:
