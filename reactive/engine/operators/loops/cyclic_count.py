@@ -268,7 +268,10 @@ def _turn(of: Cycle, number: int) -> str:
 
 
 def _write_loop(values: BoundValues, of: Cycle, number: int) -> list[str]:
-    """Return the lines of the loop over the changes of an input."""
+    """Return the lines of the loop over the changes of an input.
+
+    Both ends are hashed before the pair is logged: an undo could not remove an end without a hash.
+    """
     edges = of.edges[number]
     pipeline = edges.pipeline
     emitter = Emitter(values, row_names(edges.called, pipeline.bindings), pipeline.shapes, 2)
@@ -278,19 +281,20 @@ def _write_loop(values: BoundValues, of: Cycle, number: int) -> list[str]:
     terms = CycleTerms(of.occurrences).write(number)
     counts = " or ".join(f"counts_{other}" for other in range(len(of.edges)))
     is_unary = len(edges.ends) == 1
+    none = "right not in (kept or empty)" if is_unary else "kept is None or right not in kept"
     for depth, line in [
         (0, f"left = {ends[0]}"),
         (0, f"right = {ends[1]}"),
         (0, "if left != left or right != right: continue"),
         (0, f"kept = find_right_{number}(left)"),
-        (0, "old = 0 if kept is None or right not in kept else 1"),
+        *([] if is_unary else [(0, f"also = find_left_{number}(right)")]),  # hashes `right`
+        (0, f"old = 0 if {none} else 1"),
         (0, f"if {counts} or weight != (-1 if old else 1) or left == right:"),
         (1, f"closed += turn_{number}(log, left, right, weight)"),
         (1, "continue"),
         (0, f"log(({number}, left, right, old))"),
         (0, "if not old:"),
         *_insert_lines("kept", f"right_{number}", "left", "right"),
-        *([] if is_unary else [(1, f"also = find_left_{number}(right)")]),
         *([] if is_unary else _insert_lines("also", f"left_{number}", "right", "left")),
         (0, "met = 0"),
         *terms,
@@ -299,7 +303,6 @@ def _write_loop(values: BoundValues, of: Cycle, number: int) -> list[str]:
         (1, "continue"),
         (0, "closed -= met"),
         *_delete_lines("kept", f"right_{number}", "left", "right"),
-        *([] if is_unary else [(0, f"also = left_{number}[right]")]),
         *([] if is_unary else _delete_lines("also", f"left_{number}", "right", "left")),
     ]:
         emitter.line(line, depth)

@@ -343,9 +343,15 @@ class _LoopWriter:
 
 
 def _row_insert_lines(number: int, *, is_unary: bool, crowded: bool) -> list[tuple[int, str]]:
-    """Return the lines that insert a row, or check that a deleted row is the only one."""
+    """Return the lines that insert a row, or check that a deleted row is the only one.
+
+    Both ends are hashed before the row is logged: an undo could not remove an end without a hash.
+    """
+    old = "NOTHING if kept is None else kept.get(right, NOTHING)"
+    if is_unary:
+        old = "(kept or empty).get(right, NOTHING)"
+    found = [(1, f"also = find_left_{number}(right)")]
     also = [
-        (1, f"also = find_left_{number}(right)"),
         (1, f"if also is None: left_{number}[right] = {{left: row}}"),
         (1, "else: also[left] = row"),
     ]
@@ -360,8 +366,9 @@ def _row_insert_lines(number: int, *, is_unary: bool, crowded: bool) -> list[tup
     ]
     return [
         (0, f"kept = find_right_{number}(left)"),
-        (0, "old = NOTHING if kept is None else kept.get(right, NOTHING)"),
+        (0, f"old = {old}"),
         (0, "if weight == 1 and old is NOTHING:"),
+        *([] if is_unary else found),
         (1, f"note(({number}, left, right, ()))"),
         (1, f"if kept is None: right_{number}[left] = {{right: row}}"),
         (1, "else: kept[right] = row"),

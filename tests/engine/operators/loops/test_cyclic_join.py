@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections import Counter
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from reactive import Avg, Count, Database, Delta, Max, Min, Sum
 from reactive.engine.collections.neighbour_rows import NeighbourRows, subtract_row
+from reactive.engine.operators.loops.cyclic_count import CyclicCount
 from reactive.engine.operators.loops.cyclic_join import CyclicJoin, CyclicJoinRunner
 from tests.budget import sampled, seeds
 from tests.engine.operators.loops.test_cyclic_count import JOINS, MADE, Edge, Late, operators
@@ -194,6 +197,37 @@ def test_ends_that_have_no_hash_are_joined_by_two() -> None:
     edges.add_all(Edge(*pair) for pair in ((1, 2), (2, 3), (3, 1)))
     assert len(view) == 3
     view.verify()
+
+
+@dataclass(frozen=True, slots=True)
+class Loose:
+    """An edge with a hash, whatever its fields are."""
+
+    src: Any = field(hash=False)
+    dst: Any = field(hash=False)
+    label: Any = field(default=0, hash=False)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("name", ["src", "dst", "label"])
+@pytest.mark.parametrize("sink", [lambda joined: joined, lambda joined: joined.aggregate(Count())])
+@pytest.mark.parametrize("number", range(len(JOINS)))
+def test_rows_with_an_end_that_has_no_hash_are_taken_back_and_joined_by_two(
+    number: int, sink: Any, name: str, is_first: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    db = Database()
+    edges: Any = db.table(Loose)
+    view = sink(JOINS[number](edges, edges, edges)).materialize()
+    cyclic = {CyclicCount, CyclicJoin, CyclicJoinRunner}
+    assert operators(db) & cyclic
+    if not is_first:
+        edges.add_all([Loose(1, 2, 2), Loose(2, 3, 1)])
+    edges.add(dataclasses.replace(Loose(1, 3, 1), **{name: [3]}))
+    view.verify()
+    edges.add_all([Loose(1, 3, 1), Loose([1], [2], [2]), Loose([2], [3]), Loose([1], [3])])
+    assert not operators(db) & cyclic
+    view.verify()
+    assert not caplog.records
 
 
 def test_the_loops_look_at_weights_from_the_first_row_on_that_is_not_alone() -> None:
