@@ -37,29 +37,9 @@ from optimizer.expr import (
     substitute,
 )
 from optimizer.plans.properties import free
-from reactive.languages.datalog import inference
+from reactive.languages.datalog import inference, rules
 from reactive.languages.datalog.expressions import Expressions, Values, each, item, lift_body
 from reactive.languages.datalog.inference import KindedColumn
-from reactive.languages.datalog.rules import (
-    Atom,
-    Branch,
-    Comparison,
-    Goal,
-    Negation,
-    Nil,
-    RangeTerm,
-    RecordTerm,
-    Term,
-    TotalTerm,
-    Truth,
-    Unnamed,
-    Variable,
-    names_in,
-    names_within,
-    terms_of,
-    variables,
-    walk,
-)
 from reactive.languages.datalog.tokens import wrong
 
 
@@ -93,7 +73,7 @@ class BodyQuery:
         self,
         relations: Relations,
         expressions: Expressions,
-        add_total: Callable[[BodyQuery, TotalTerm, frozenset[str]], None],
+        add_total: Callable[[BodyQuery, rules.TotalTerm, frozenset[str]], None],
         around: frozenset[str] = frozenset(),
         *,
         counts: bool = False,
@@ -105,7 +85,7 @@ class BodyQuery:
         self._counts = counts
         self.names: list[str] = []
         self.values: dict[str, Expr] = {}
-        self.held: list[Goal] = []
+        self.held: list[rules.Goal] = []
         """The goals that were added."""
         self._node: plan.Node | None = None
 
@@ -137,7 +117,7 @@ class BodyQuery:
         """Begin with the rows of a query of one binding."""
         self._node, self.names = node, [name]
 
-    def hold(self, goals: Sequence[Goal], needed: Iterable[str]) -> list[Goal]:
+    def hold(self, goals: Sequence[rules.Goal], needed: Iterable[str]) -> list[rules.Goal]:
         """Add goals in a suitable order; return the goals whose variables never get values.
 
         `needed` are the variables that are read later.
@@ -154,87 +134,94 @@ class BodyQuery:
 
     # Which is next.
 
-    def _next(self, waiting: Sequence[Goal], later: frozenset[str]) -> Goal | None:
+    def _next(self, waiting: Sequence[rules.Goal], later: frozenset[str]) -> rules.Goal | None:
         """Return the goal to add next: a test, else the best atom; None if none can be added."""
         for goal in waiting:
-            if isinstance(goal, Truth | Comparison | RangeTerm) and self._is_ready(goal):
+            if isinstance(
+                goal, rules.Truth | rules.Comparison | rules.RangeTerm
+            ) and self._is_ready(goal):
                 return goal
-        atoms = [goal for goal in waiting if isinstance(goal, Atom)]
+        atoms = [goal for goal in waiting if isinstance(goal, rules.Atom)]
         if atoms:
             return max(atoms, key=lambda atom: self._rank(atom, waiting, later))
         for goal in waiting:
             if self._is_ready(goal) or (
-                isinstance(goal, TotalTerm) and self._is_asked(goal, waiting)
+                isinstance(goal, rules.TotalTerm) and self._is_asked(goal, waiting)
             ):
                 return goal
         return None
 
-    def _is_ready(self, goal: Goal) -> bool:
+    def _is_ready(self, goal: rules.Goal) -> bool:
         """Return True if the known variables suffice for a goal, or for it to bind others."""
         match goal:
-            case Comparison("=", left, right):
+            case rules.Comparison("=", left, right):
                 known = (not self._is_open(left), not self._is_open(right))
                 return all(known) or (known[0] and _binds(right)) or (known[1] and _binds(left))
-            case Negation(atom):
+            case rules.Negation(atom):
                 return all(map(self._has, atom.arguments))
-            case RangeTerm(_, functor):
+            case rules.RangeTerm(_, functor):
                 return self._has(functor)
-            case TotalTerm():
+            case rules.TotalTerm():
                 return False
             case _:
-                return all(name in self.values for name in names_in(goal))
+                return all(name in self.values for name in rules.names_in(goal))
 
-    def _is_asked(self, total: TotalTerm, waiting: Sequence[Goal]) -> bool:
+    def _is_asked(self, total: rules.TotalTerm, waiting: Sequence[rules.Goal]) -> bool:
         """Return True if the outer variables of an aggregate have values."""
         others = [goal for goal in waiting if goal is not total]
-        around = {*self._around, *variables(*(t for goal in others for t in terms_of(goal)))}
-        return not any(n in around and n not in self.values for n in names_within(total))
+        around = {
+            *self._around,
+            *rules.variables(*(t for goal in others for t in rules.terms_of(goal))),
+        }
+        return not any(n in around and n not in self.values for n in rules.names_within(total))
 
-    def _has(self, term: Term) -> bool:
-        return all(name in self.values for name in variables(term))
+    def _has(self, term: rules.Term) -> bool:
+        return all(name in self.values for name in rules.variables(term))
 
-    def _is_open(self, term: Term) -> bool:
+    def _is_open(self, term: rules.Term) -> bool:
         """Return True if the term has no value of its own."""
-        return not self._has(term) or any(isinstance(part, Unnamed) for part in walk(term))
+        return not self._has(term) or any(
+            isinstance(part, rules.Unnamed) for part in rules.walk(term)
+        )
 
     def _rank(
-        self, atom: Atom, waiting: Sequence[Goal], later: frozenset[str]
+        self, atom: rules.Atom, waiting: Sequence[rules.Goal], later: frozenset[str]
     ) -> tuple[bool, bool, bool]:
         """Return the rank of an atom for the next place; the first of the highest rank is taken."""
-        new = {name for name in variables(atom) if name not in self.values}
-        is_joined = len(new) < len(variables(atom))
+        new = {name for name in rules.variables(atom) if name not in self.values}
+        is_joined = len(new) < len(rules.variables(atom))
         is_read = bool(new & self._needed_variables(atom, waiting, later))
         if self.is_empty:
             return is_read, is_joined, False
         return not new, is_joined, is_read
 
     def _needed_variables(
-        self, atom: Goal, waiting: Sequence[Goal], later: frozenset[str]
+        self, atom: rules.Goal, waiting: Sequence[rules.Goal], later: frozenset[str]
     ) -> set[str]:
         """Return the variables that are read beside an atom."""
-        return {*later, *names_in(*(goal for goal in waiting if goal is not atom))}
+        return {*later, *rules.names_in(*(goal for goal in waiting if goal is not atom))}
 
     # Holding one.
 
-    def _hold(self, goal: Goal, waiting: list[Goal], later: frozenset[str]) -> None:
+    def _hold(self, goal: rules.Goal, waiting: list[rules.Goal], later: frozenset[str]) -> None:
         """Add a goal to the query, so that only rows that meet it are left."""
         match goal:
-            case Truth(value):
+            case rules.Truth(value):
                 if not value:
                     self.where(FALSE)
-            case Comparison():
+            case rules.Comparison():
                 self._compare(goal)
-            case Atom():
+            case rules.Atom():
                 self._join(goal, waiting, later)
-            case Negation(atom):
+            case rules.Negation(atom):
                 node = self.node
                 self._node = self._anti_join(node, self.names, atom, self.values)
-            case RangeTerm(result, functor):
+            case rules.RangeTerm(result, functor):
                 values = each(self.expressions, functor, self.values)
                 node = self.node
                 self._node = plan.Unnest(node, lift_body(values, self.names))
                 self.define(result, self._append_binding(functor.name))
-            case TotalTerm():
+            case rules.TotalTerm():
                 self._add_total(self, goal, frozenset(self._needed_variables(goal, waiting, later)))
 
     def where(self, test: Expr) -> None:
@@ -242,7 +229,7 @@ class BodyQuery:
         node = self.node
         self._node = plan.Where(node, lift_body(test, self.names))
 
-    def define(self, result: Variable, value: Expr) -> None:
+    def define(self, result: rules.Variable, value: Expr) -> None:
         """Give a variable its value, or compare it with the one that it has."""
         if result.name in self.values:
             self.where(Operation("==", (self.values[result.name], value)))
@@ -259,17 +246,17 @@ class BodyQuery:
         self.names.append(_another(name, self.names))
         return Parameter(len(self.names) - 1)
 
-    def _compare(self, goal: Comparison) -> None:
+    def _compare(self, goal: rules.Comparison) -> None:
         """Add a comparison: `=` with an open side binds the variables of that side."""
         match goal:
-            case Comparison("=", left, right) if self._is_open(left):
+            case rules.Comparison("=", left, right) if self._is_open(left):
                 self._fit(left, self.expressions.of(right, self.values))
-            case Comparison("=", left, right) if self._is_open(right):
+            case rules.Comparison("=", left, right) if self._is_open(right):
                 self._fit(right, self.expressions.of(left, self.values))
             case _:
                 self.where(self.expressions.comparison(goal, self.values))
 
-    def _fit(self, term: Term, value: Expr) -> None:
+    def _fit(self, term: rules.Term, value: Expr) -> None:
         """Match a term with a value: known parts become conditions, other variables get values."""
         pattern = TermPattern(self.values, self.expressions)
         pattern.fit(term, value)
@@ -277,7 +264,7 @@ class BodyQuery:
             self.where(test)
         self.values |= pattern.gives
 
-    def _join(self, atom: Atom, waiting: list[Goal], later: frozenset[str]) -> None:
+    def _join(self, atom: rules.Atom, waiting: list[rules.Goal], later: frozenset[str]) -> None:
         """Join the relation of an atom; a semi-join if none of its new variables is read."""
         relations = self.relations
         pattern = TermPattern(self.values, self.expressions)
@@ -298,7 +285,7 @@ class BodyQuery:
         self.values |= {name: substitute(e, (row,)) for name, e in pattern.gives.items()}
 
     def _without_early(
-        self, right: plan.Node, name: str, pattern: TermPattern, waiting: list[Goal]
+        self, right: plan.Node, name: str, pattern: TermPattern, waiting: list[rules.Goal]
     ) -> plan.Node:
         """Return the rows of an atom without those that a negation on this atom alone refuses.
 
@@ -306,8 +293,8 @@ class BodyQuery:
         """
         if free(right):
             return right
-        for goal in [goal for goal in waiting if isinstance(goal, Negation)]:
-            read = variables(goal.atom)
+        for goal in [goal for goal in waiting if isinstance(goal, rules.Negation)]:
+            read = rules.variables(goal.atom)
             if read and all(each in pattern.gives for each in read):
                 right = self._anti_join(right, [name], goal.atom, pattern.gives)
                 waiting.remove(goal)
@@ -315,7 +302,7 @@ class BodyQuery:
         return right
 
     def _anti_join(
-        self, node: plan.Node, names: Sequence[str], atom: Atom, values: dict[str, Expr]
+        self, node: plan.Node, names: Sequence[str], atom: rules.Atom, values: dict[str, Expr]
     ) -> plan.AntiJoin:
         """Return the rows that have no match for an atom."""
         relations = self.relations
@@ -325,7 +312,7 @@ class BodyQuery:
         right = pattern.rows(relations.node(atom.name), name)
         return plan.AntiJoin(node, right, match_keys(pattern.keys, names, name))
 
-    def split_negated(self, negation: Negation) -> plan.Node:
+    def split_negated(self, negation: rules.Negation) -> plan.Node:
         """Keep the rows that have no match for a negated atom, and return the other rows."""
         kept = self._anti_join(self.node, self.names, negation.atom, self.values)
         self._node = kept
@@ -333,18 +320,18 @@ class BodyQuery:
 
     # The whole.
 
-    def rows_of(self, terms: Sequence[Term]) -> list[Expr]:
+    def rows_of(self, terms: Sequence[rules.Term]) -> list[Expr]:
         """Return the values of terms as expressions of the rows."""
         return [self.expressions.of(term, self.values) for term in terms]
 
 
-def _binds(term: Term) -> bool:
+def _binds(term: rules.Term) -> bool:
     """Return True if a value that equals the term determines all its variables."""
     match term:
-        case Variable():
+        case rules.Variable():
             return True
-        case RecordTerm(items) | Branch(_, items):
-            return all(_binds(each) or not variables(each) for each in items)
+        case rules.RecordTerm(items) | rules.Branch(_, items):
+            return all(_binds(each) or not rules.variables(each) for each in items)
         case _:
             return False
 
@@ -371,7 +358,7 @@ def join_nodes(left: plan.Node, right: plan.Node, match: plan.Match) -> plan.Nod
     return plan.Product(left, right) if match == plan.Match() else plan.Join(left, right, match)
 
 
-def stuck(goals: Sequence[Goal]) -> Exception:
+def stuck(goals: Sequence[rules.Goal]) -> Exception:
     """Return the error of goals that wait for each other's variables."""
     at = goals[0].at
     return wrong(at, f"{at.words()} depends on itself", "bind its variables by an atom")
@@ -393,29 +380,29 @@ class TermPattern:
         self.gives: dict[str, Expr] = {}
         """Values that the row gives to variables without a value."""
 
-    def fit_row(self, atom: Atom, fields: Sequence[KindedColumn]) -> None:
+    def fit_row(self, atom: rules.Atom, fields: Sequence[KindedColumn]) -> None:
         """Compare the arguments of an atom with a row that is the only binding."""
         for argument, field in zip(atom.arguments, fields, strict=True):
             self.fit(argument, Attribute(ROW, field.attribute))
 
-    def fit(self, term: Term, value: Expr) -> None:
+    def fit(self, term: rules.Term, value: Expr) -> None:
         """Compare a term with a value of the row."""
         match term:
-            case Unnamed():
+            case rules.Unnamed():
                 pass
-            case Variable(name) if name in self.gives:
+            case rules.Variable(name) if name in self.gives:
                 self.tests.append(Operation("==", (self.gives[name], value)))
-            case Variable(name) if name not in self._values:
+            case rules.Variable(name) if name not in self._values:
                 self.gives[name] = value
-            case Variable(name):
+            case rules.Variable(name):
                 self._equal(self._values[name], value)
-            case Nil():
+            case rules.Nil():
                 self.tests.append(Operation("is", (value, NONE)))
-            case RecordTerm(items):
+            case rules.RecordTerm(items):
                 self.tests.append(Operation("is not", (value, NONE)))
                 for place, each in enumerate(items):
                     self.fit(each, item(value, place))
-            case Branch(name, items):
+            case rules.Branch(name, items):
                 self.tests.append(Operation("==", (item(value, 0), constant(name))))
                 for place, each in enumerate(items, 1):
                     self.fit(each, item(value, place))

@@ -14,29 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from optimizer.record import record
+from reactive.languages.datalog import rules
 from reactive.languages.datalog.inference import KindedColumn, ProgramTypes
 from reactive.languages.datalog.parser import parse
-from reactive.languages.datalog.rules import (
-    AggregateTerm,
-    Atom,
-    Cast,
-    Clause,
-    Component,
-    ComponentUse,
-    Declaration,
-    DeclaredColumn,
-    Directive,
-    Init,
-    Literal,
-    Negation,
-    Statement,
-    Term,
-    TypeDefinition,
-    Unnamed,
-    Variable,
-    transform_part,
-    walk,
-)
 from reactive.languages.datalog.tokens import Span, suggest_name, wrong
 
 _Naming = Callable[[str], str]
@@ -44,7 +24,7 @@ MOST = 100
 """Components inside each other."""
 
 
-def without_components(statements: Sequence[Statement]) -> list[Statement]:
+def without_components(statements: Sequence[rules.Statement]) -> list[rules.Statement]:
     """Return the statements of a program with each component written out.
 
     >>> from reactive.languages.datalog.parser import parse
@@ -52,7 +32,7 @@ def without_components(statements: Sequence[Statement]) -> list[Statement]:
     >>> [statement.name for statement in made]
     ['one.a', 'one.a']
     """
-    found: list[Statement] = []
+    found: list[rules.Statement] = []
     _write_out(statements, _Scope(""), found)
     return found
 
@@ -70,7 +50,7 @@ class _Scope:
     relations: set[str] = field(default_factory=set)
     types: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)
-    components: dict[str, tuple[Component, _Scope]] = field(default_factory=dict)
+    components: dict[str, tuple[rules.Component, _Scope]] = field(default_factory=dict)
 
     def relation(self, name: str) -> str:
         """Return a relation as it is called in the whole program."""
@@ -93,7 +73,7 @@ class _Scope:
             scope = scope.parent
         return scope.prefix + name
 
-    def finds(self, name: str) -> tuple[Component, _Scope] | None:
+    def finds(self, name: str) -> tuple[rules.Component, _Scope] | None:
         """Return a component, and the scope where it is written; None if none has the name here."""
         scope: _Scope | None = self
         while scope is not None:
@@ -102,7 +82,7 @@ class _Scope:
             scope = scope.parent
         return None
 
-    def component(self, use: ComponentUse) -> tuple[Component, _Scope]:
+    def component(self, use: rules.ComponentUse) -> tuple[rules.Component, _Scope]:
         """Return a component, and the scope where it is written; raises if none has the name."""
         found = self.finds(use.name)
         if found is not None:
@@ -115,25 +95,27 @@ class _Scope:
         raise wrong(use.at, f"there is no component {use.name!r}", suggest_name(use.name, known))
 
 
-def _write_out(statements: Sequence[Statement], scope: _Scope, found: list[Statement]) -> None:
+def _write_out(
+    statements: Sequence[rules.Statement], scope: _Scope, found: list[rules.Statement]
+) -> None:
     """Append the statements to `found`, with scoped names; components only for each `.init`."""
     for statement in statements:
-        if isinstance(statement, Declaration):
+        if isinstance(statement, rules.Declaration):
             scope.relations.add(statement.name)
-        elif isinstance(statement, TypeDefinition):
+        elif isinstance(statement, rules.TypeDefinition):
             scope.types.add(statement.name)
-        elif isinstance(statement, Init):
+        elif isinstance(statement, rules.Init):
             scope.instances.add(statement.name)
-        elif isinstance(statement, Component):
+        elif isinstance(statement, rules.Component):
             scope.components[statement.name] = statement, scope
     for statement in statements:
-        if isinstance(statement, Init):
+        if isinstance(statement, rules.Init):
             _instantiate(statement, scope, found)
-        elif not isinstance(statement, Component):
+        elif not isinstance(statement, rules.Component):
             found.append(_in_scope(statement, scope))
 
 
-def _instantiate(init: Init, scope: _Scope, found: list[Statement]) -> None:
+def _instantiate(init: rules.Init, scope: _Scope, found: list[rules.Statement]) -> None:
     """Append the statements of a component to `found`, under the name of its instance.
 
     Raises if the component contains itself.
@@ -149,7 +131,7 @@ def _instantiate(init: Init, scope: _Scope, found: list[Statement]) -> None:
     _write_out(_statements(replace(init.use, types=types), scope, 0), inside, found)
 
 
-def _statements(use: ComponentUse, scope: _Scope, depth: int) -> list[Statement]:
+def _statements(use: rules.ComponentUse, scope: _Scope, depth: int) -> list[rules.Statement]:
     """Return the statements of a component, after those of its base components.
 
     Raises for a wrong number of types, and for a component that is based on itself.
@@ -161,27 +143,27 @@ def _statements(use: ComponentUse, scope: _Scope, depth: int) -> list[Statement]
         raise wrong(use.at, f"component {use.name!r} {what}")
     types = dict(zip(component.parameters, use.types, strict=True))
     own = [_with_types(statement, types) for statement in component.statements]
-    overridden = {s.name for s in own if isinstance(s, Directive) and s.word == "override"}
-    below: list[Statement] = []
+    overridden = {s.name for s in own if isinstance(s, rules.Directive) and s.word == "override"}
+    below: list[rules.Statement] = []
     for base in component.bases:
-        of = ComponentUse(types.get(base.name, base.name), _all(base.types, types), base.at)
+        of = rules.ComponentUse(types.get(base.name, base.name), _all(base.types, types), base.at)
         below += _statements(of, scope if base.name in types else around, depth + 1)
     _check_overridden(own, below)
-    kept = [s for s in below if not (isinstance(s, Clause) and _is_about(s, overridden))]
-    mine = [s for s in own if not (isinstance(s, Directive) and s.word == "override")]
+    kept = [s for s in below if not (isinstance(s, rules.Clause) and _is_about(s, overridden))]
+    mine = [s for s in own if not (isinstance(s, rules.Directive) and s.word == "override")]
     return [*kept, *mine]
 
 
-def _check_overridden(own: list[Statement], below: list[Statement]) -> None:
+def _check_overridden(own: list[rules.Statement], below: list[rules.Statement]) -> None:
     """Check that a base declares each relation of `.override`, and that it may be overridden.
 
     Raises
     ------
     PlanError: there is no such relation, or it is not `overridable`.
     """
-    declared = {s.name: s for s in below if isinstance(s, Declaration)}
+    declared = {s.name: s for s in below if isinstance(s, rules.Declaration)}
     for each in own:
-        if not isinstance(each, Directive) or each.word != "override":
+        if not isinstance(each, rules.Directive) or each.word != "override":
             continue
         found = declared.get(each.name)
         if found is None:
@@ -191,7 +173,7 @@ def _check_overridden(own: list[Statement], below: list[Statement]) -> None:
             raise wrong(each.at, f"relation {each.name!r} is not overridable", hint)
 
 
-def _is_about(clause: Clause, names: set[str]) -> bool:
+def _is_about(clause: rules.Clause, names: set[str]) -> bool:
     return any(head.name in names for head in clause.heads)
 
 
@@ -199,7 +181,7 @@ def _all(names: Iterable[str], types: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(types.get(name, name) for name in names)
 
 
-def _with_types(statement: Statement, types: Mapping[str, str]) -> Statement:
+def _with_types(statement: rules.Statement, types: Mapping[str, str]) -> rules.Statement:
     """Return a statement with types in place of a component's type parameters.
 
     A statement without types is unchanged.
@@ -207,36 +189,36 @@ def _with_types(statement: Statement, types: Mapping[str, str]) -> Statement:
     if not types:
         return statement
 
-    def columns(some: tuple[DeclaredColumn, ...]) -> tuple[DeclaredColumn, ...]:
+    def columns(some: tuple[rules.DeclaredColumn, ...]) -> tuple[rules.DeclaredColumn, ...]:
         return tuple(replace(each, type=types.get(each.type, each.type)) for each in some)
 
     match statement:
-        case Declaration():
+        case rules.Declaration():
             return replace(statement, columns=columns(statement.columns))
-        case TypeDefinition():
+        case rules.TypeDefinition():
             record = None if statement.record is None else columns(statement.record)
             branches = tuple((name, columns(some)) for name, some in statement.branches)
             of = _all(statement.of, types)
             return replace(statement, of=of, record=record, branches=branches)
-        case Init(_, use):
+        case rules.Init(_, use):
             named = replace(use, name=types.get(use.name, use.name), types=_all(use.types, types))
             return replace(statement, use=named)
-        case Clause():
+        case rules.Clause():
             return _with_names(statement, lambda name: name, lambda name: types.get(name, name))
         case _:
             return statement
 
 
-def _in_scope(statement: Statement, scope: _Scope) -> Statement:
+def _in_scope(statement: rules.Statement, scope: _Scope) -> rules.Statement:
     """Return a statement with the full names of its relations and types."""
 
-    def columns(some: tuple[DeclaredColumn, ...]) -> tuple[DeclaredColumn, ...]:
+    def columns(some: tuple[rules.DeclaredColumn, ...]) -> tuple[rules.DeclaredColumn, ...]:
         return tuple(replace(each, type=scope.type(each.type)) for each in some)
 
     match statement:
-        case Declaration(name):
+        case rules.Declaration(name):
             return replace(statement, name=scope.relation(name), columns=columns(statement.columns))
-        case TypeDefinition(name, of, record, branches):
+        case rules.TypeDefinition(name, of, record, branches):
             return replace(
                 statement,
                 name=scope.type(name),
@@ -244,28 +226,30 @@ def _in_scope(statement: Statement, scope: _Scope) -> Statement:
                 record=None if record is None else columns(record),
                 branches=tuple((branch, columns(some)) for branch, some in branches),
             )
-        case Directive(_, name):
+        case rules.Directive(_, name):
             return replace(statement, name=scope.relation(name))
-        case Clause():
+        case rules.Clause():
             return _with_names(statement, scope.relation, scope.type)
         case _:
             raise TypeError(f"no statement of a program: {type(statement).__name__}")
 
 
-def _with_names(clause: Clause, relation: _Naming, kind: _Naming) -> Clause:
+def _with_names(clause: rules.Clause, relation: _Naming, kind: _Naming) -> rules.Clause:
     """Return a clause with other names of relations and types."""
 
-    def change(part: Term | Literal) -> Term | Literal:
+    def change(part: rules.Term | rules.Literal) -> rules.Term | rules.Literal:
         match part:
-            case Atom(name):
+            case rules.Atom(name):
                 return replace(part, name=relation(name))
-            case Cast(_, name):
+            case rules.Cast(_, name):
                 return replace(part, type=kind(name))
             case _:
                 return part
 
-    heads = tuple(transform_part(head, change) for head in clause.heads)
-    bodies = tuple(tuple(transform_part(each, change) for each in body) for body in clause.bodies)
+    heads = tuple(rules.transform_part(head, change) for head in clause.heads)
+    bodies = tuple(
+        tuple(rules.transform_part(each, change) for each in body) for body in clause.bodies
+    )
     return replace(clause, heads=heads, bodies=bodies)
 
 
@@ -288,7 +272,7 @@ class ProgramDefinitions:
 
     types: ProgramTypes
     relations: dict[str, DeclaredRelation]
-    clauses: tuple[Clause, ...]
+    clauses: tuple[rules.Clause, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
@@ -309,11 +293,11 @@ class ProgramDefinitions:
         found = {*self.outputs}
         for clause in self.clauses:
             for literal in (each for body in clause.bodies for each in body):
-                for part in walk(literal):
-                    if isinstance(part, Negation):
+                for part in rules.walk(literal):
+                    if isinstance(part, rules.Negation):
                         found.add(part.atom.name)
-                    if isinstance(part, AggregateTerm):
-                        found.update(p.name for p in walk(part) if isinstance(p, Atom))
+                    if isinstance(part, rules.AggregateTerm):
+                        found.update(p.name for p in rules.walk(part) if isinstance(p, rules.Atom))
         return frozenset(found)
 
 
@@ -325,15 +309,15 @@ def definitions_of(text: str) -> ProgramDefinitions:
     PlanError: the text is not a program; or a name has no meaning, or two.
     """
     statements = without_components(parse(text))
-    types = ProgramTypes(s for s in statements if isinstance(s, TypeDefinition))
+    types = ProgramTypes(s for s in statements if isinstance(s, rules.TypeDefinition))
     relations = _relations(statements, types)
-    clauses = [s for s in statements if isinstance(s, Clause)]
+    clauses = [s for s in statements if isinstance(s, rules.Clause)]
     for clause in clauses:
         for literal in (*clause.heads, *(each for body in clause.bodies for each in body)):
             _check_atoms(literal, relations)
     named = {"input": list[str](), "output": list[str](), "printsize": list[str]()}
     for statement in statements:
-        if isinstance(statement, Directive):
+        if isinstance(statement, rules.Directive):
             _check_name(statement.name, statement.at, relations)
             named[statement.word].append(statement.name)
     return ProgramDefinitions(
@@ -345,11 +329,13 @@ def definitions_of(text: str) -> ProgramDefinitions:
     )
 
 
-def _relations(statements: Iterable[Statement], types: ProgramTypes) -> dict[str, DeclaredRelation]:
+def _relations(
+    statements: Iterable[rules.Statement], types: ProgramTypes
+) -> dict[str, DeclaredRelation]:
     """Return the declared relations by name; refuses double names, and odd `eqrel` columns."""
     found: dict[str, DeclaredRelation] = {}
     for statement in statements:
-        if not isinstance(statement, Declaration):
+        if not isinstance(statement, rules.Declaration):
             continue
         if statement.name in found:
             raise wrong(statement.at, f"there is a relation {statement.name!r} already")
@@ -366,9 +352,9 @@ def _is_pair(fields: tuple[KindedColumn, ...]) -> bool:
     return len(fields) == 2 and fields[0].kind == fields[1].kind
 
 
-def _check_atoms(literal: Literal, relations: dict[str, DeclaredRelation]) -> None:
+def _check_atoms(literal: rules.Literal, relations: dict[str, DeclaredRelation]) -> None:
     """Refuse atoms of unknown relations, and atoms with another number of arguments."""
-    for atom in (part for part in walk(literal) if isinstance(part, Atom)):
+    for atom in (part for part in rules.walk(literal) if isinstance(part, rules.Atom)):
         _check_name(atom.name, atom.name_at, relations)
         wanted, given = len(relations[atom.name].fields), len(atom.arguments)
         if wanted != given:
@@ -388,18 +374,20 @@ def _check_name(name: str, at: Span, relations: dict[str, DeclaredRelation]) -> 
         raise wrong(at, f"there is no relation {name!r}", remedy)
 
 
-def _equivalences(relations: Iterable[DeclaredRelation]) -> Iterator[Clause]:
+def _equivalences(relations: Iterable[DeclaredRelation]) -> Iterator[rules.Clause]:
     """Yield the clauses that make relations equivalences."""
     for declared in relations:
         if "eqrel" not in declared.qualifiers:
             continue
         at = declared.at
-        x, y, z = (Variable(name, at) for name in "xyz")
+        x, y, z = (rules.Variable(name, at) for name in "xyz")
 
-        def atom(*arguments: Variable | Unnamed, of: DeclaredRelation = declared) -> Atom:
-            return Atom(of.name, arguments, of.at, of.at)
+        def atom(
+            *arguments: rules.Variable | rules.Unnamed, of: DeclaredRelation = declared
+        ) -> rules.Atom:
+            return rules.Atom(of.name, arguments, of.at, of.at)
 
-        any_ = Unnamed(at)
-        yield Clause((atom(x, x),), ((atom(x, any_),), (atom(any_, x),)), at)
-        yield Clause((atom(y, x),), ((atom(x, y),),), at)
-        yield Clause((atom(x, z),), ((atom(x, y), atom(y, z)),), at)
+        any_ = rules.Unnamed(at)
+        yield rules.Clause((atom(x, x),), ((atom(x, any_),), (atom(any_, x),)), at)
+        yield rules.Clause((atom(y, x),), ((atom(x, y),),), at)
+        yield rules.Clause((atom(x, z),), ((atom(x, y), atom(y, z)),), at)

@@ -8,22 +8,9 @@ from typing import Any
 from optimizer.expr import NONE, Call, Constant, Expr, Item, Lifted, Operation, constant
 from optimizer.expressions.simplification import BINARY, UNARY
 from reactive.engine.codegen.loop_expressions import Shallow
-from reactive.languages.datalog import functors
+from reactive.languages.datalog import functors, rules
 from reactive.languages.datalog.functors import call_of
 from reactive.languages.datalog.inference import Kind, Kinds, ProgramTypes
-from reactive.languages.datalog.rules import (
-    Branch,
-    Cast,
-    Comparison,
-    Functor,
-    Nil,
-    Number,
-    RecordTerm,
-    Term,
-    TextTerm,
-    Variable,
-    is_partial,
-)
 
 Values = Mapping[str, Expr]
 PLAIN = frozenset({"+", "-", "*"})
@@ -39,36 +26,36 @@ class Expressions:
         self._bits = bits
         self._shallow = Shallow()
 
-    def of(self, term: Term, values: Values) -> Expr:
+    def of(self, term: rules.Term, values: Values) -> Expr:
         """Return a term as an expression of variables that have values."""
         return self._shallow(self._convert(term, values))
 
-    def _convert(self, term: Term, values: Values) -> Expr:
+    def _convert(self, term: rules.Term, values: Values) -> Expr:
         """Return a term as an expression; `values` has the expressions of its variables."""
         match term:
-            case Variable(name):
+            case rules.Variable(name):
                 return values[name]
-            case Number(value):
+            case rules.Number(value):
                 return constant(self._number(value, self.kinds.of(term)))
-            case TextTerm(text):
+            case rules.TextTerm(text):
                 return constant(text)
-            case Nil():
+            case rules.Nil():
                 return NONE
-            case RecordTerm(items):
+            case rules.RecordTerm(items):
                 made = self.types.record_class(self.kinds.of(term))
                 return make_call(made, [self.of(item, values) for item in items])
-            case Branch(name, items):
+            case rules.Branch(name, items):
                 _, fields = self.types.branch(term)
                 made = self.types.branch_class(name, fields)
                 return make_call(made, [constant(name), *(self.of(item, values) for item in items)])
-            case Functor():
+            case rules.Functor():
                 return self._functor(term, values)
-            case Cast(of):
+            case rules.Cast(of):
                 return self._cast(self.of(of, values), self.kinds.of(of), self.kinds.of(term))
             case _:
                 raise TypeError(f"no value: {type(term).__name__}")
 
-    def comparison(self, goal: Comparison, values: Values) -> Expr:
+    def comparison(self, goal: rules.Comparison, values: Values) -> Expr:
         """Return a test of two terms."""
         sides = (self.of(goal.left, values), self.of(goal.right, values))
         match goal.sign:
@@ -103,17 +90,23 @@ class Expressions:
             return make_call(functors.signed, (value, constant(self._bits)))
         return value
 
-    def _functor(self, functor: Functor, values: Values) -> Expr:
+    def _functor(self, functor: rules.Functor, values: Values) -> Expr:
         """Return a functor as an operator if it is Python's, else as a call."""
         arguments = [self.of(argument, values) for argument in functor.arguments]
         name, kind = functor.name, self.kinds.of(functor)
         is_float = kind.family == "float"
         is_plain = name in PLAIN and (is_float or (kind.family == "number" and not self._bits))
-        if is_plain or (is_float and name == "/" and isinstance(functor.arguments[-1], Number)):
+        if is_plain or (
+            is_float and name == "/" and isinstance(functor.arguments[-1], rules.Number)
+        ):
             return Operation(name, tuple(arguments))
         if name == "cat":
             return _concatenate_all(arguments)
-        if is_partial(functor) and isinstance(functor.arguments[-1], Number) and name in "/%":
+        if (
+            rules.is_partial(functor)
+            and isinstance(functor.arguments[-1], rules.Number)
+            and name in "/%"
+        ):
             name = f"{name} number"
         return make_call(
             call_of(name, kind.family, len(arguments), self._bits), arguments, functor.name
@@ -123,7 +116,7 @@ class Expressions:
         return value if old == new else self.wrap_sum(value, new)
 
 
-def each(expressions: Expressions, functor: Functor, values: Values) -> Expr:
+def each(expressions: Expressions, functor: rules.Functor, values: Values) -> Expr:
     """Return the values of a function that has none, one or several, as a tuple."""
     arguments = [expressions.of(argument, values) for argument in functor.arguments]
     kind = expressions.kinds.of(functor).family

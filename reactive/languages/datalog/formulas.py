@@ -19,28 +19,11 @@ from math import prod
 from typing import Any
 
 from optimizer.errors import PlanError
+from reactive.languages.datalog import rules
 from reactive.languages.datalog.functors import REFUSED, SIGNATURES, TESTS, WORDS
-from reactive.languages.datalog.rules import (
-    AggregateTerm,
-    Atom,
-    Branch,
-    Cast,
-    Comparison,
-    Functor,
-    Literal,
-    Negation,
-    Nil,
-    Number,
-    RecordTerm,
-    Term,
-    TextTerm,
-    Truth,
-    Unnamed,
-    Variable,
-)
 from reactive.languages.datalog.tokens import Cursor, Span, suggest_name, unescape_text, wrong
 
-Bodies = tuple[tuple[Literal, ...], ...]
+Bodies = tuple[tuple[rules.Literal, ...], ...]
 
 
 LEVELS: tuple[tuple[str, ...], ...] = (
@@ -54,13 +37,13 @@ class Terms:
     """Parser of terms; `body` parses the braces of an aggregate, `atom` one body without braces."""
 
     def __init__(
-        self, cursor: Cursor, body: Callable[[], Bodies], atom: Callable[[], Literal]
+        self, cursor: Cursor, body: Callable[[], Bodies], atom: Callable[[], rules.Literal]
     ) -> None:
         self._cursor = cursor
         self._body = body
         self._atom = atom
 
-    def term(self, level: int = 0) -> Term:
+    def term(self, level: int = 0) -> rules.Term:
         """Read a term; its functors outside brackets bind at least as tightly as `level`."""
         if level == len(LEVELS):
             return self._power()
@@ -68,18 +51,18 @@ class Terms:
         while self._cursor.sees(*LEVELS[level]):
             name = self._cursor.read().text
             right = self.term(level + 1)
-            found = Functor(name, (found, right), found.at.to(right.at))
+            found = rules.Functor(name, (found, right), found.at.to(right.at))
         return found
 
-    def _power(self) -> Term:
+    def _power(self) -> rules.Term:
         """Read a term with `^`, which groups from the right."""
         found = self._read_signed()
         if self._cursor.take("^"):
             right = self._power()
-            return Functor("^", (found, right), found.at.to(right.at))
+            return rules.Functor("^", (found, right), found.at.to(right.at))
         return found
 
-    def _read_signed(self) -> Term:
+    def _read_signed(self) -> rules.Term:
         """Read a term with signs before it; the minus of a number becomes part of it."""
         cursor = self._cursor
         if not cursor.sees("-", "bnot", "lnot"):
@@ -87,20 +70,20 @@ class Terms:
         sign = cursor.read()
         of = self._power() if sign.text == "-" else self._read_signed()
         at = sign.at.to(of.at)
-        if sign.text == "-" and isinstance(of, Number):
-            return Number(-of.value, of.is_unsigned, at)
-        return Functor(sign.text, (of,), at)
+        if sign.text == "-" and isinstance(of, rules.Number):
+            return rules.Number(-of.value, of.is_unsigned, at)
+        return rules.Functor(sign.text, (of,), at)
 
-    def _simple(self) -> Term:
+    def _simple(self) -> rules.Term:
         """Read a term without operators around it; raises if there is none."""
         cursor, token = self._cursor, self._cursor.token
         match token.kind:
             case "number":
                 return self._number()
             case "float":
-                return Number(float(cursor.read().text), False, token.at)
+                return rules.Number(float(cursor.read().text), False, token.at)
             case "text":
-                return TextTerm(unescape_text(cursor.read().text, token.at), token.at)
+                return rules.TextTerm(unescape_text(cursor.read().text, token.at), token.at)
             case "name":
                 return self._read_named()
         if cursor.take("("):
@@ -108,14 +91,16 @@ class Terms:
             cursor.need(")")
             return found
         if cursor.sees("["):
-            return RecordTerm(tuple(cursor.read_list("[", self.term, "]")), cursor.since(token.at))
+            return rules.RecordTerm(
+                tuple(cursor.read_list("[", self.term, "]")), cursor.since(token.at)
+            )
         if cursor.take("$"):
             return self._branch(token.at)
         if cursor.sees("@"):
             raise wrong(token.at, "functors of the user are not supported")
         raise wrong(token.at, f"a term is missing before {token}")
 
-    def _number(self) -> Term:
+    def _number(self) -> rules.Term:
         """Read an integer: decimal, hexadecimal or binary, unsigned if `u` follows."""
         token = self._cursor.read()
         digits = token.text.rstrip("u")
@@ -123,20 +108,20 @@ class Terms:
             value = int(digits, 0 if digits[:2].lower() in ("0x", "0b") else 10)
         except ValueError:
             raise wrong(token.at, f"{token.text:.40} is no number") from None
-        return Number(value, token.text.endswith("u"), token.at)
+        return rules.Number(value, token.text.endswith("u"), token.at)
 
-    def _read_named(self) -> Term:
+    def _read_named(self) -> rules.Term:
         """Read what a name begins: a variable, `_`, `nil`, an aggregate, a functor or a cast."""
         cursor, token = self._cursor, self._cursor.read()
         name = token.text
         if name == "_":
-            return Unnamed(token.at)
+            return rules.Unnamed(token.at)
         if name == "nil":
-            return Nil(token.at)
+            return rules.Nil(token.at)
         if name in AGGREGATES and (found := self._aggregate(name, token.at)) is not None:
             return found
         if not cursor.sees("("):
-            return Variable(name, token.at)
+            return rules.Variable(name, token.at)
         if name in REFUSED:
             raise wrong(token.at, f"{name}() is not supported", REFUSED[name])
         if name == "as":
@@ -144,9 +129,9 @@ class Terms:
         if name not in SIGNATURES:
             raise wrong(token.at, f"there is no functor {name!r}", suggest_name(name, WORDS))
         arguments = tuple(cursor.read_list("(", self.term, ")"))
-        return Functor(name, arguments, cursor.since(token.at))
+        return rules.Functor(name, arguments, cursor.since(token.at))
 
-    def _cast(self, start: Span) -> Term:
+    def _cast(self, start: Span) -> rules.Term:
         """Read the rest of `as(value, type)`."""
         cursor = self._cursor
         cursor.need("(")
@@ -154,16 +139,16 @@ class Terms:
         cursor.need(",", "as(value, type)")
         name = cursor.name("a type")
         cursor.need(")")
-        return Cast(of, name, cursor.since(start))
+        return rules.Cast(of, name, cursor.since(start))
 
-    def _branch(self, start: Span) -> Term:
+    def _branch(self, start: Span) -> rules.Term:
         """Read the rest of a branch of a data type: its name, and items if it has any."""
         name = self._cursor.name("the name of a branch")
         has_items = self._cursor.sees("(")
         items = self._cursor.read_list("(", self.term, ")") if has_items else []
-        return Branch(name, tuple(items), self._cursor.since(start))
+        return rules.Branch(name, tuple(items), self._cursor.since(start))
 
-    def _aggregate(self, name: str, start: Span) -> Term | None:
+    def _aggregate(self, name: str, start: Span) -> rules.Term | None:
         """Read the rest of an aggregate, or of `max(a, b)`; None if the name is a variable."""
         cursor = self._cursor
         if name == "count":
@@ -173,7 +158,7 @@ class Terms:
         if name in SIGNATURES and cursor.sees("("):
             functor = cursor.attempt(self._several_arguments)
             if functor is not None:
-                return Functor(name, functor, cursor.since(start))
+                return rules.Functor(name, functor, cursor.since(start))
         if cursor.sees(":"):
             raise wrong(cursor.token.at, f"{name} needs a value", f"write {name} x : {{ ... }}")
         target: Any = cursor.attempt(self._target)
@@ -181,17 +166,17 @@ class Terms:
             target = self.term()  # raises, and the message says why
         return None if target is None else self._with_body(name, target, start)
 
-    def _several_arguments(self) -> tuple[Term, ...] | None:
+    def _several_arguments(self) -> tuple[rules.Term, ...] | None:
         """Read arguments in brackets; None if there is only one, as around a term."""
         found = self._cursor.read_list("(", self.term, ")")
         return tuple(found) if len(found) > 1 else None
 
-    def _target(self) -> Term | None:
+    def _target(self) -> rules.Term | None:
         """Read the target of an aggregate; None if no `:` follows."""
         found = self.term()
         return found if self._cursor.sees(":") else None
 
-    def _with_body(self, name: str, target: Term | None, start: Span) -> Term:
+    def _with_body(self, name: str, target: rules.Term | None, start: Span) -> rules.Term:
         """Read the rest of an aggregate: one atom, or bodies in braces."""
         cursor = self._cursor
         cursor.need(":")
@@ -200,7 +185,7 @@ class Terms:
             cursor.need("}")
         else:
             bodies = ((self._atom(),),)
-        return AggregateTerm(name, target, bodies, cursor.since(start))
+        return rules.AggregateTerm(name, target, bodies, cursor.since(start))
 
 
 SIGNS = ("=", "!=", "<", "<=", ">", ">=")
@@ -278,12 +263,12 @@ class Formulas:
         is_term = cursor.sees(*SIGNS, "+", "-", "*", "/", "%", "^")
         return None if is_term else found
 
-    def _literal(self) -> Literal:
+    def _literal(self) -> rules.Literal:
         """Read an atom, a truth, a test or a comparison."""
         cursor, token = self._cursor, self._cursor.token
         if token.kind == "name":
             if token.text in ("true", "false") and not cursor.follows("("):
-                return Truth(cursor.read().text == "true", token.at)
+                return rules.Truth(cursor.read().text == "true", token.at)
             if token.text in TESTS and cursor.follows("("):
                 return self._test()
             if token.text not in NO_RELATIONS and (cursor.follows("(") or cursor.is_dotted()):
@@ -297,9 +282,9 @@ class Formulas:
             )
         sign = cursor.read().text
         right = self._terms.term()
-        return Comparison(sign, left, right, left.at.to(right.at))
+        return rules.Comparison(sign, left, right, left.at.to(right.at))
 
-    def _test(self) -> Literal:
+    def _test(self) -> rules.Literal:
         """Read a test of two arguments, such as `match(a, b)`; refuses another number."""
         name = self._cursor.read()
         arguments = self._cursor.read_list("(", self._terms.term, ")")
@@ -307,7 +292,7 @@ class Formulas:
         if len(arguments) != 2:
             raise wrong(at, f"{name.text} takes 2 arguments, not {len(arguments)}")
         left, right = arguments
-        return Comparison(name.text, left, right, at)
+        return rules.Comparison(name.text, left, right, at)
 
     def relation(self) -> str:
         """Read the name of a relation, which may be dotted: one of a component."""
@@ -318,7 +303,7 @@ class Formulas:
             name = f"{name}.{cursor.name('the name of a relation')}"
         return name
 
-    def atom(self) -> Atom:
+    def atom(self) -> rules.Atom:
         """Read an atom: the name of a relation, and its arguments."""
         start = self._cursor.token.at
         name = self.relation()
@@ -326,7 +311,7 @@ class Formulas:
         if not self._cursor.sees("("):
             raise wrong(self._cursor.token.at, f"'(' is missing after the relation {name!r}")
         arguments = tuple(self._cursor.read_list("(", self._terms.term, ")"))
-        return Atom(name, arguments, self._cursor.since(start), name_at)
+        return rules.Atom(name, arguments, self._cursor.since(start), name_at)
 
 
 def _negate_bodies(bodies: Bodies) -> Bodies:
@@ -335,14 +320,14 @@ def _negate_bodies(bodies: Bodies) -> Bodies:
     return tuple(tuple(chain.from_iterable(choice)) for choice in product(*opposites))
 
 
-def _opposite(literal: Literal) -> Literal:
+def _opposite(literal: rules.Literal) -> rules.Literal:
     """Return the negation of a literal."""
     match literal:
-        case Atom():
-            return Negation(literal, literal.at)
-        case Negation(atom):
+        case rules.Atom():
+            return rules.Negation(literal, literal.at)
+        case rules.Negation(atom):
             return atom
-        case Truth(value):
-            return Truth(not value, literal.at)
-        case Comparison(sign, left, right):
-            return Comparison(OPPOSITE[sign], left, right, literal.at)
+        case rules.Truth(value):
+            return rules.Truth(not value, literal.at)
+        case rules.Comparison(sign, left, right):
+            return rules.Comparison(OPPOSITE[sign], left, right, literal.at)

@@ -25,29 +25,8 @@ from optimizer.errors import PlanError
 from optimizer.kinds.fields import class_maker
 from optimizer.record import record
 from reactive.engine.storage.row_check import ALWAYS_STRICT
+from reactive.languages.datalog import rules
 from reactive.languages.datalog.functors import SIGNATURES, TESTS, Signature
-from reactive.languages.datalog.rules import (
-    AggregateTerm,
-    Atom,
-    Branch,
-    Cast,
-    Comparison,
-    DeclaredColumn,
-    Functor,
-    Goal,
-    Negation,
-    Nil,
-    Number,
-    RangeTerm,
-    RecordTerm,
-    Rule,
-    Term,
-    TextTerm,
-    TotalTerm,
-    TypeDefinition,
-    Unnamed,
-    Variable,
-)
 from reactive.languages.datalog.tokens import Span, suggest_name, wrong
 
 KINDS: dict[str, Any] = {"number": int, "unsigned": int, "float": float, "symbol": str}
@@ -140,9 +119,9 @@ class KindedColumn:
 class ProgramTypes:
     """The types of a program, by name."""
 
-    def __init__(self, definitions: Iterable[TypeDefinition]) -> None:
-        self._definitions: dict[str, TypeDefinition] = {}
-        self._branches: dict[str, tuple[Kind, tuple[DeclaredColumn, ...]]] = {}
+    def __init__(self, definitions: Iterable[rules.TypeDefinition]) -> None:
+        self._definitions: dict[str, rules.TypeDefinition] = {}
+        self._branches: dict[str, tuple[Kind, tuple[rules.DeclaredColumn, ...]]] = {}
         self._kinds: dict[str, Kind] = dict(PRIMITIVE)
         for definition in definitions:
             self._define(definition)
@@ -153,7 +132,7 @@ class ProgramTypes:
         """Return the kind of the values of a type."""
         return self._kind(name, at, ())
 
-    def fields(self, columns: Iterable[DeclaredColumn]) -> tuple[KindedColumn, ...]:
+    def fields(self, columns: Iterable[rules.DeclaredColumn]) -> tuple[KindedColumn, ...]:
         """Return the columns of a relation with their kinds."""
         columns = tuple(columns)
         names = field_names([column.name for column in columns])
@@ -166,7 +145,7 @@ class ProgramTypes:
         """Return the columns of a type of records."""
         return self.fields(self._definitions[kind.type].record or ())
 
-    def branch(self, branch: Branch) -> tuple[Kind, tuple[KindedColumn, ...]]:
+    def branch(self, branch: rules.Branch) -> tuple[Kind, tuple[KindedColumn, ...]]:
         """Return the type of a branch, and its columns; raises if no type has the branch."""
         found = self._branches.get(branch.name)
         if found is None:
@@ -182,7 +161,7 @@ class ProgramTypes:
         """Return the class of the values of a branch, which begin with its name."""
         return class_of(name, (KindedColumn(TAG, SYMBOL, TAG), *fields))
 
-    def _define(self, definition: TypeDefinition) -> None:
+    def _define(self, definition: rules.TypeDefinition) -> None:
         """Note a type and its branches; refuses names that are taken."""
         name = definition.name
         if name in PRIMITIVE or name in self._definitions:
@@ -193,7 +172,7 @@ class ProgramTypes:
                 raise wrong(definition.at, f"there is a branch {branch!r} already")
             self._branches[branch] = Kind("data", name), columns
 
-    def _check(self, definition: TypeDefinition) -> None:
+    def _check(self, definition: rules.TypeDefinition) -> None:
         self.kind(definition.name, definition.at)
         for columns in (definition.record or (), *(some for _, some in definition.branches)):
             self.fields(columns)
@@ -211,7 +190,7 @@ class ProgramTypes:
         self._kinds[name] = found = self._made_of(definition, (*through, name))
         return found
 
-    def _made_of(self, definition: TypeDefinition, through: tuple[str, ...]) -> Kind:
+    def _made_of(self, definition: rules.TypeDefinition, through: tuple[str, ...]) -> Kind:
         """Return the kind that a definition gives; refuses a union of different kinds."""
         if definition.record is not None:
             return Kind("record", definition.name)
@@ -257,20 +236,20 @@ class _Cell:
 class Kinds:
     """The kinds of the terms and variables of a rule."""
 
-    def __init__(self, rule: Rule, columns: Columns, types: ProgramTypes) -> None:
+    def __init__(self, rule: rules.Rule, columns: Columns, types: ProgramTypes) -> None:
         self._columns = columns
         self._types = types
         self._cells: dict[int, _Cell] = {}
         self._variables: dict[str, _Cell] = {}
-        self._records: list[RecordTerm] = []
-        self._known: list[Term] = []  # so that no other term gets the id of one of them
+        self._records: list[rules.RecordTerm] = []
+        self._known: list[rules.Term] = []  # so that no other term gets the id of one of them
         self._atom(rule.head)
         self._goals(rule.goals)
         self._settle_records()
 
-    def of(self, term: Term) -> Kind:
+    def of(self, term: rules.Term) -> Kind:
         """Return the kind of a term."""
-        if isinstance(term, Variable):
+        if isinstance(term, rules.Variable):
             return self.variable(term.name)
         return _kind_of_cell(self._cells[id(term)])
 
@@ -280,26 +259,26 @@ class Kinds:
 
     # Goals.
 
-    def _goals(self, goals: Sequence[Goal]) -> None:
+    def _goals(self, goals: Sequence[rules.Goal]) -> None:
         """Require the kinds that the goals of a rule need."""
         for goal in goals:
             match goal:
-                case Atom():
+                case rules.Atom():
                     self._atom(goal)
-                case Negation(atom):
+                case rules.Negation(atom):
                     self._atom(atom)
-                case Comparison():
+                case rules.Comparison():
                     self._comparison(goal)
-                case RangeTerm(result, functor):
+                case rules.RangeTerm(result, functor):
                     self._same(self._cell(result), self._cell(functor), goal.at)
-                case TotalTerm():
+                case rules.TotalTerm():
                     self._total(goal)
 
-    def _atom(self, atom: Atom) -> None:
+    def _atom(self, atom: rules.Atom) -> None:
         for argument, field in zip(atom.arguments, self._columns[atom.name], strict=True):
             self._same(self._cell(argument), _Cell(field.kind), argument.at)
 
-    def _comparison(self, goal: Comparison) -> None:
+    def _comparison(self, goal: rules.Comparison) -> None:
         """Require that both sides are of one kind, and that this can be compared."""
         left, right = self._cell(goal.left), self._cell(goal.right)
         if goal.sign.lstrip("!") in TESTS:
@@ -310,7 +289,7 @@ class Kinds:
         if goal.sign not in ("=", "!="):
             self._same(left, _Cell(None, COMPARED), goal.at)
 
-    def _total(self, total: TotalTerm) -> None:
+    def _total(self, total: rules.TotalTerm) -> None:
         """Require the kinds of the bodies, target and result of an aggregate."""
         result = self._cell(total.result)
         for body in total.bodies:
@@ -325,9 +304,9 @@ class Kinds:
 
     # Terms.
 
-    def _cell(self, term: Term) -> _Cell:
+    def _cell(self, term: rules.Term) -> _Cell:
         """Return the cell of a term, which is made once; a variable has one by its name."""
-        if isinstance(term, Variable):
+        if isinstance(term, rules.Variable):
             return self._variables.setdefault(term.name, _Cell())
         found = self._cells.get(id(term))
         if found is None:
@@ -335,36 +314,36 @@ class Kinds:
             self._known.append(term)
         return found
 
-    def _new(self, term: Term) -> _Cell:
+    def _new(self, term: rules.Term) -> _Cell:
         """Return a new cell of a term, with what the term itself says of its kind."""
         match term:
-            case Number(value, is_unsigned):
+            case rules.Number(value, is_unsigned):
                 if is_unsigned:
                     return _Cell(UNSIGNED)
                 return _Cell(FLOAT) if isinstance(value, float) else _Cell(None, NUMBERS)
-            case TextTerm():
+            case rules.TextTerm():
                 return _Cell(SYMBOL)
-            case Nil():
+            case rules.Nil():
                 return _Cell(None, frozenset({"record"}))
-            case RecordTerm(items):
+            case rules.RecordTerm(items):
                 self._records.append(term)
                 for item in items:
                     self._cell(item)
                 return _Cell(None, frozenset({"record"}))
-            case Branch(_, items):
+            case rules.Branch(_, items):
                 return self._branch(term)
-            case Functor():
+            case rules.Functor():
                 return self._functor(term)
-            case Cast():
+            case rules.Cast():
                 return self._cast(term)
-            case Unnamed():
+            case rules.Unnamed():
                 return _Cell()
-            case AggregateTerm():
+            case rules.AggregateTerm():
                 raise TypeError("aggregates are no terms of rules")
             case _:
                 raise TypeError(f"no term: {type(term).__name__}")
 
-    def _branch(self, branch: Branch) -> _Cell:
+    def _branch(self, branch: rules.Branch) -> _Cell:
         """Return the cell of a branch; its items must be of the declared kinds."""
         kind, fields = self._types.branch(branch)
         _check_count(branch.at, f"branch {branch.name!r}", len(fields), len(branch.items))
@@ -372,7 +351,7 @@ class Kinds:
             self._same(self._cell(item), _Cell(field.kind), item.at)
         return _Cell(kind)
 
-    def _functor(self, functor: Functor) -> _Cell:
+    def _functor(self, functor: rules.Functor) -> _Cell:
         """Return the cell of a functor's result; its arguments must fit the signature."""
         signature = _signature(functor)
         letters = {letter: _Cell(None, FAMILIES[letter]) for letter in FAMILIES}
@@ -386,7 +365,7 @@ class Kinds:
             self._same(self._cell(argument), expected, argument.at)
         return cell(signature.result)
 
-    def _cast(self, cast: Cast) -> _Cell:
+    def _cast(self, cast: rules.Cast) -> _Cell:
         """Return the cell of a cast; only an integer can be cast, to another integer kind."""
         kind = self._types.kind(cast.type, cast.at)
         of = self._cell(cast.of)
@@ -414,7 +393,7 @@ class Kinds:
                 raise wrong(waiting[0].at, "of which type this record is cannot be told", remedy)
             waiting = left
 
-    def _record(self, record: RecordTerm) -> None:
+    def _record(self, record: rules.RecordTerm) -> None:
         """Require that the items of a record are of the kinds of its type."""
         kind = _kind_of_cell(self._cells[id(record)])
         fields = self._types.record_fields(kind)
@@ -465,7 +444,7 @@ def _name_of_cell(cell: _Cell) -> str:
     return " or ".join(sorted(map(repr, cell.families or ())))
 
 
-def _signature(functor: Functor) -> Signature:
+def _signature(functor: rules.Functor) -> Signature:
     """Return the signature for the number of arguments; raises if there is none."""
     signatures = SIGNATURES[functor.name]
     count = len(functor.arguments)

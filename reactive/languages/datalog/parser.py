@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
+from reactive.languages.datalog import rules
 from reactive.languages.datalog.formulas import Formulas
-from reactive.languages.datalog.rules import (
-    Clause,
-    Component,
-    ComponentUse,
-    Declaration,
-    DeclaredColumn,
-    Directive,
-    Init,
-    Statement,
-    TypeDefinition,
-)
 from reactive.languages.datalog.tokens import Cursor, Span, suggest_name, wrong
 
 IGNORED = frozenset({"no_inline", "magic", "no_magic", "brie", "btree", "overridable"})
@@ -35,14 +25,14 @@ REFUSED = {
 }
 
 
-def parse(text: str) -> list[Statement]:
+def parse(text: str) -> list[rules.Statement]:
     """Return the statements of a text.
 
     >>> [statement.name for statement in parse(".decl a(x: number) .output a")]
     ['a', 'a']
     """
     parser = _Parser(text)
-    found: list[Statement] = []
+    found: list[rules.Statement] = []
     while not parser.is_at_end:
         found += parser.statement()
     return found
@@ -59,7 +49,7 @@ class _Parser:
     def is_at_end(self) -> bool:
         return self._cursor.token.kind == "end"
 
-    def statement(self) -> list[Statement]:
+    def statement(self) -> list[rules.Statement]:
         """Read a statement, which may stand for several, or none; refuses unknown directives."""
         token = self._cursor.token
         if token.kind != "directive":
@@ -72,7 +62,7 @@ class _Parser:
                 return [self._definition(start)]
             case "number_type" | "symbol_type" as word:
                 base = word.partition("_")[0]
-                return [TypeDefinition(self._cursor.name("a type"), (base,), None, (), start)]
+                return [rules.TypeDefinition(self._cursor.name("a type"), (base,), None, (), start)]
             case "input" | "output" | "printsize" as word:
                 return [*self._directives(word, start)]
             case "comp":
@@ -80,7 +70,7 @@ class _Parser:
             case "init":
                 return [self._init(start)]
             case "override":
-                return [Directive("override", self._cursor.name("a relation"), start)]
+                return [rules.Directive("override", self._cursor.name("a relation"), start)]
             case "pragma":
                 self._pragma()
                 return []
@@ -92,7 +82,7 @@ class _Parser:
 
     # Clauses.
 
-    def _clause(self) -> Clause:
+    def _clause(self) -> rules.Clause:
         """Read a clause: heads, and bodies if `:-` follows; refuses subsumption."""
         cursor = self._cursor
         start = cursor.token.at
@@ -102,11 +92,11 @@ class _Parser:
             raise wrong(cursor.token.at, "subsumption is not supported", remedy)
         bodies = self._formulas.bodies() if cursor.take(":-") else ((),)
         cursor.need(".", "a clause ends with a point")
-        return Clause(heads, bodies, cursor.since(start))
+        return rules.Clause(heads, bodies, cursor.since(start))
 
     # Declarations.
 
-    def _declarations(self, start: Span) -> list[Statement]:
+    def _declarations(self, start: Span) -> list[rules.Statement]:
         """Read the relations of one `.decl`, and the directives that its qualifiers stand for."""
         names = self._cursor.several(lambda: self._cursor.name("the name of a relation"))
         columns = tuple(self._cursor.read_list("(", self._column, ")"))
@@ -122,11 +112,11 @@ class _Parser:
                 raise wrong(token.at, f"there is no qualifier {token.text!r}", remedy)
             qualifiers.add(token.text)
         at = self._cursor.since(start)
-        found: list[Statement] = []
+        found: list[rules.Statement] = []
         for name in names:
-            found.append(Declaration(name, columns, frozenset(qualifiers), at))
+            found.append(rules.Declaration(name, columns, frozenset(qualifiers), at))
             words = ("input", "output", "printsize")
-            found += [Directive(word, name, at) for word in words if word in qualifiers]
+            found += [rules.Directive(word, name, at) for word in words if word in qualifiers]
         return found
 
     def _sees_qualifier(self) -> bool:
@@ -135,14 +125,14 @@ class _Parser:
         begins = cursor.follows("(") or cursor.is_dotted()
         return cursor.token.kind == "name" and not begins
 
-    def _column(self) -> DeclaredColumn:
+    def _column(self) -> rules.DeclaredColumn:
         """Read a column: its name and its type."""
         start = self._cursor.token.at
         name = self._cursor.name("the name of a column")
         self._cursor.need(":", "a column has a type: x: number")
-        return DeclaredColumn(name, self._type_name(), self._cursor.since(start))
+        return rules.DeclaredColumn(name, self._type_name(), self._cursor.since(start))
 
-    def _no_double(self, columns: tuple[DeclaredColumn, ...]) -> None:
+    def _no_double(self, columns: tuple[rules.DeclaredColumn, ...]) -> None:
         """Refuse two columns of the same name."""
         names = [column.name for column in columns]
         for place, column in enumerate(columns):
@@ -152,25 +142,25 @@ class _Parser:
     def _type_name(self) -> str:
         return ".".join(self._cursor.several(lambda: self._cursor.name("a type"), "."))
 
-    def _definition(self, start: Span) -> TypeDefinition:
+    def _definition(self, start: Span) -> rules.TypeDefinition:
         """Read a type: a subtype, a record, branches, a union, or a symbol by default."""
         cursor = self._cursor
         name = cursor.name("the name of a type")
         if cursor.take("<:"):
-            return TypeDefinition(name, (self._type_name(),), None, (), cursor.since(start))
+            return rules.TypeDefinition(name, (self._type_name(),), None, (), cursor.since(start))
         if not cursor.take("="):
-            return TypeDefinition(name, ("symbol",), None, (), cursor.since(start))
+            return rules.TypeDefinition(name, ("symbol",), None, (), cursor.since(start))
         if cursor.sees("["):
             columns = tuple(cursor.read_list("[", self._column, "]"))
             self._no_double(columns)
-            return TypeDefinition(name, (), columns, (), cursor.since(start))
+            return rules.TypeDefinition(name, (), columns, (), cursor.since(start))
         if cursor.follows("{"):
             branches = tuple(cursor.several(self._branch, "|"))
-            return TypeDefinition(name, (), None, branches, cursor.since(start))
+            return rules.TypeDefinition(name, (), None, branches, cursor.since(start))
         of = tuple(cursor.several(self._type_name, "|"))
-        return TypeDefinition(name, of, None, (), cursor.since(start))
+        return rules.TypeDefinition(name, of, None, (), cursor.since(start))
 
-    def _branch(self) -> tuple[str, tuple[DeclaredColumn, ...]]:
+    def _branch(self) -> tuple[str, tuple[rules.DeclaredColumn, ...]]:
         """Read a branch of a data type: its name and its columns."""
         name = self._cursor.name("the name of a branch")
         columns = tuple(self._cursor.read_list("{", self._column, "}"))
@@ -179,13 +169,13 @@ class _Parser:
 
     # Directives.
 
-    def _directives(self, word: str, start: Span) -> list[Statement]:
+    def _directives(self, word: str, start: Span) -> list[rules.Statement]:
         """Read the relations of a directive, one result for each; its options are skipped."""
         names = self._cursor.several(self._formulas.relation)
         if self._cursor.sees("("):
             self._cursor.read_list("(", self._option, ")")
         at = self._cursor.since(start)
-        return [Directive(word, name, at) for name in names]
+        return [rules.Directive(word, name, at) for name in names]
 
     def _option(self) -> None:
         """Read an option of a directive, and ignore its value; refuses unknown names."""
@@ -214,22 +204,22 @@ class _Parser:
 
     # Components.
 
-    def _component(self, start: Span) -> Component:
+    def _component(self, start: Span) -> rules.Component:
         """Read a component: its parameters, its bases, and the statements in braces."""
         cursor = self._cursor
         use = self._use()
         bases = tuple(cursor.several(self._use)) if cursor.take(":") else ()
         at = cursor.since(start)
         opening = cursor.need("{")
-        inside: list[Statement] = []
+        inside: list[rules.Statement] = []
         while not cursor.take("}"):
             if self.is_at_end:
                 what = f"'}}' is missing before {cursor.token}"
                 raise wrong(cursor.token.at, what, f"for the '{{' in line {opening.line}")
             inside += self.statement()
-        return Component(use.name, use.types, bases, tuple(inside), at)
+        return rules.Component(use.name, use.types, bases, tuple(inside), at)
 
-    def _use(self) -> ComponentUse:
+    def _use(self) -> rules.ComponentUse:
         """Read the name of a component, with type arguments if it has any."""
         start = self._cursor.token.at
         name = self._cursor.name("the name of a component")
@@ -237,11 +227,11 @@ class _Parser:
         if self._cursor.take("<"):
             types = self._cursor.several(self._type_name)
             self._cursor.need(">")
-        return ComponentUse(name, tuple(types), self._cursor.since(start))
+        return rules.ComponentUse(name, tuple(types), self._cursor.since(start))
 
-    def _init(self, start: Span) -> Init:
+    def _init(self, start: Span) -> rules.Init:
         """Read the rest of `.init name = component`."""
         name = self._cursor.name("a name for the component")
         self._cursor.need("=", ".init name = component")
         use = self._use()
-        return Init(name, use, self._cursor.since(start))
+        return rules.Init(name, use, self._cursor.since(start))

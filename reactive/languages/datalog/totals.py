@@ -45,21 +45,9 @@ from optimizer.expr import (
 from optimizer.plans.clauses import by_left_row
 from optimizer.plans.properties import free
 from reactive.api.aggregates import Avg, Count, Max, Min, Sum, make_fold
+from reactive.languages.datalog import rules
 from reactive.languages.datalog.bodies import BodyQuery, join_nodes, match_keys, stuck
 from reactive.languages.datalog.expressions import item, lift_body
-from reactive.languages.datalog.rules import (
-    Atom,
-    Comparison,
-    Goal,
-    Negation,
-    TotalTerm,
-    Unnamed,
-    Variable,
-    names_within,
-    transform_part,
-    variables,
-    walk,
-)
 from reactive.languages.datalog.tokens import wrong
 
 FOLDS: dict[str, Callable[[Any], Any]] = {
@@ -73,7 +61,7 @@ WITH_ZERO = frozenset({"count", "sum"})
 ROW = Parameter(0)
 
 
-def add_total(body: BodyQuery, total: TotalTerm, needed: frozenset[str]) -> None:
+def add_total(body: BodyQuery, total: rules.TotalTerm, needed: frozenset[str]) -> None:
     """Give the result of an aggregate its value in each row of a body.
 
     `needed` are the variables that are read beside the aggregate.
@@ -84,14 +72,14 @@ def add_total(body: BodyQuery, total: TotalTerm, needed: frozenset[str]) -> None
 class _Totals:
     """Adds one aggregate of a body to the query of the body around it."""
 
-    def __init__(self, around: BodyQuery, total: TotalTerm, needed: frozenset[str]) -> None:
+    def __init__(self, around: BodyQuery, total: rules.TotalTerm, needed: frozenset[str]) -> None:
         self._around = around
         self._beside = needed
         self._total = total
-        self._shared = [name for name in names_within(total) if name in around.values]
+        self._shared = [name for name in rules.names_within(total) if name in around.values]
         self._needed = {*self._shared}
         if total.target is not None:
-            self._needed |= {*variables(total.target)}
+            self._needed |= {*rules.variables(total.target)}
 
     def add(self) -> None:
         """Add the aggregate: grouped and joined if possible, else evaluated per outer values."""
@@ -101,7 +89,7 @@ class _Totals:
         else:
             self._attach(*self._total_by_outer(inner, left))
 
-    def _inside(self) -> tuple[BodyQuery, list[Goal]]:
+    def _inside(self) -> tuple[BodyQuery, list[rules.Goal]]:
         """Return the query of the bodies without outer values, and the goals left over."""
         inner = self._around.inner()
         if len(self._total.bodies) == 1:
@@ -158,7 +146,9 @@ class _Totals:
 
     # Asked for the values that there are.
 
-    def _total_by_outer(self, inner: BodyQuery, left: list[Goal]) -> tuple[plan.Node, Expr, bool]:
+    def _total_by_outer(
+        self, inner: BodyQuery, left: list[rules.Goal]
+    ) -> tuple[plan.Node, Expr, bool]:
         """Return the aggregate by outer values, these values, and True if each has a row."""
         around = self._around.node
         values = tuple_of(*(self._around.values[name] for name in self._shared))
@@ -172,7 +162,7 @@ class _Totals:
             found.values = {**inner.values, **known}
             self._hold(found, left)
             return self._check_recursion(self._group_rows(found, ROW)), values, False
-        tests = [g for g in left if isinstance(g, Comparison) and self._is_test(g, inner)]
+        tests = [g for g in left if isinstance(g, rules.Comparison) and self._is_test(g, inner)]
         rest = [goal for goal in left if goal not in tests]
         made, is_complete = self._join_inner(found, inner, known, tests, rest)
         whole: plan.Node = self._check_recursion(made)
@@ -182,11 +172,15 @@ class _Totals:
         return whole, values, is_complete
 
     def _refused_rows(
-        self, found: BodyQuery, left: list[Goal]
-    ) -> tuple[list[plan.Node], list[Goal]]:
+        self, found: BodyQuery, left: list[rules.Goal]
+    ) -> tuple[list[plan.Node], list[rules.Goal]]:
         """Return the outer rows that negations on them alone refuse, and the other goals."""
         shared = {*self._shared}
-        alone = [g for g in left if isinstance(g, Negation) and shared.issuperset(variables(g))]
+        alone = [
+            g
+            for g in left
+            if isinstance(g, rules.Negation) and shared.issuperset(rules.variables(g))
+        ]
         return [found.split_negated(g) for g in alone], [goal for goal in left if goal not in alone]
 
     def _check_recursion(self, made: plan.Aggregate) -> plan.Aggregate:
@@ -204,8 +198,8 @@ class _Totals:
         found: BodyQuery,
         inner: BodyQuery,
         known: dict[str, Expr],
-        tests: Sequence[Comparison],
-        rest: list[Goal],
+        tests: Sequence[rules.Comparison],
+        rest: list[rules.Goal],
     ) -> tuple[plan.Aggregate, bool]:
         """Return an aggregate over the values asked for, joined with the inner rows.
 
@@ -238,15 +232,15 @@ class _Totals:
         is_missing = Operation("is", (Parameter(1), NONE))
         return Conditional(is_missing, self._zero(), value)
 
-    def _hold(self, found: BodyQuery, goals: list[Goal]) -> None:
+    def _hold(self, found: BodyQuery, goals: list[rules.Goal]) -> None:
         """Add goals to a query; raises if a variable of them gets no value."""
         left = found.hold(goals, self._needed)
         if left:
             raise stuck(left)
 
-    def _is_test(self, goal: Comparison, inner: BodyQuery) -> bool:
+    def _is_test(self, goal: rules.Comparison, inner: BodyQuery) -> bool:
         """Return True if the goal compares values of the bodies and of the outer rows."""
-        return {*inner.values, *self._shared}.issuperset(variables(goal))
+        return {*inner.values, *self._shared}.issuperset(rules.variables(goal))
 
     # Back to the rows around.
 
@@ -322,25 +316,29 @@ class _Totals:
         return constant(0.0 if is_float else 0)
 
 
-def _without_own_names(goals: Sequence[Goal], shared: frozenset[str]) -> tuple[Goal, ...] | None:
+def _without_own_names(
+    goals: Sequence[rules.Goal], shared: frozenset[str]
+) -> tuple[rules.Goal, ...] | None:
     """Return atoms and comparisons with their own variables numbered; None if there are others.
 
     A variable that is read once is `_`.
     """
-    if not all(isinstance(goal, Atom | Comparison) for goal in goals):
+    if not all(isinstance(goal, rules.Atom | rules.Comparison) for goal in goals):
         return None
     ordered: list[Any] = sorted(goals, key=lambda goal: goal.at.start)
-    parts = (part for goal in ordered for part in walk(goal))
-    uses = Counter(part.name for part in parts if isinstance(part, Variable))
+    parts = (part for goal in ordered for part in rules.walk(goal))
+    uses = Counter(part.name for part in parts if isinstance(part, rules.Variable))
     several = [name for name, count in uses.items() if count > 1 and name not in shared]
     own = {name: f" {place}" for place, name in enumerate(several)}
 
     def rename(part: Any) -> Any:
-        if not isinstance(part, Variable) or part.name in shared:
+        if not isinstance(part, rules.Variable) or part.name in shared:
             return part
-        return Variable(own[part.name], part.at) if part.name in own else Unnamed(part.at)
+        return (
+            rules.Variable(own[part.name], part.at) if part.name in own else rules.Unnamed(part.at)
+        )
 
-    return tuple(transform_part(goal, rename) for goal in ordered)
+    return tuple(rules.transform_part(goal, rename) for goal in ordered)
 
 
 def _in_row(value: Expr, row: Expr, count: int) -> Expr:
