@@ -44,18 +44,7 @@ from itertools import chain, starmap
 from operator import attrgetter, itemgetter
 from typing import Any, NoReturn, TypeAlias, TypeVar, get_args, get_origin
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    CursorResult,
-    Select,
-    Table,
-    TypeDecorator,
-    bindparam,
-    inspect,
-    select,
-    tuple_,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import NoInspectionAvailable
 from sqlalchemy.ext.hybrid import HybridExtensionType
 from sqlalchemy.orm import (
@@ -107,15 +96,15 @@ class MirrorKind:
     record: RecordClass
     key: tuple[str, ...]
     columns: tuple[Any, ...]
-    statement: Select[Any]
-    chosen: Select[Any]
-    places: dict[Table, tuple[int, ...] | None]
+    statement: sa.Select[Any]
+    chosen: sa.Select[Any]
+    places: dict[sa.Table, tuple[int, ...] | None]
 
-    def rows(self, connection: Connection) -> list[Any]:
+    def rows(self, connection: sa.Connection) -> list[Any]:
         """Read all rows."""
         return self._records(connection.execute(self.statement))
 
-    def rows_of(self, connection: Connection, keys: Iterable[Key]) -> list[Any]:
+    def rows_of(self, connection: sa.Connection, keys: Iterable[Key]) -> list[Any]:
         """Read the rows with some keys; a key without a row is left out."""
         found: list[Any] = []
         for chunk in chunks(list(keys)):
@@ -123,7 +112,7 @@ class MirrorKind:
             found += self._records(connection.execute(self.chosen, {KEYS: values}))
         return found
 
-    def _records(self, result: CursorResult[Any]) -> list[Any]:
+    def _records(self, result: sa.CursorResult[Any]) -> list[Any]:
         """Return the rows of a result as records, with mutable values frozen."""
         rows = chain.from_iterable(result.partitions(FETCHED))
         if not self.record.mutable:
@@ -150,24 +139,24 @@ def mirror_kind_of(given: Any, taken: Iterable[str]) -> MirrorKind:
     ------
     PlanError: it is neither, or its rows cannot be followed; the message says why.
     """
-    if isinstance(given, Table):
+    if isinstance(given, sa.Table):
         return _kind_of_table(given)
     mapper = _mapper(given)
     _check_mapper(mapper)
     record = record_of_class(mapper)
-    statement = select(*[getattr(mapper.class_, name) for name in record.fields])
+    statement = sa.select(*[getattr(mapper.class_, name) for name in record.fields])
     columns = tuple(mapper.primary_key)
     key = tuple([mapper.get_property_by_column(column).key for column in columns])
     local: Any = mapper.local_table
     name = local.name if local.name not in taken else mapper.class_.__name__
     places = {
-        table: _key_places(mapper, table) for table in mapper.tables if isinstance(table, Table)
+        table: _key_places(mapper, table) for table in mapper.tables if isinstance(table, sa.Table)
     }
     chosen = _select_by_keys(statement, columns)
     return MirrorKind(name, mapper.class_, record, key, columns, statement, chosen, places)
 
 
-def key_columns(table: Table) -> tuple[Column[Any], ...]:
+def key_columns(table: sa.Table) -> tuple[sa.Column[Any], ...]:
     """Return the columns that identify rows of a table: its primary key, or else all."""
     return tuple(table.primary_key.columns) or tuple(table.columns)
 
@@ -176,7 +165,7 @@ def keys_condition(columns: Sequence[Any], keys: Sequence[Key]) -> Any:
     """Return the condition that columns have one of some keys."""
     if len(columns) == 1:
         return columns[0].in_([key[0] for key in keys])
-    return tuple_(*columns).in_(keys)
+    return sa.tuple_(*columns).in_(keys)
 
 
 def chunks(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
@@ -189,27 +178,27 @@ def own_key(key: Key, places: tuple[int, ...]) -> Any:
     return itemgetter(*places)(key)
 
 
-def _kind_of_table(table: Table) -> MirrorKind:
+def _kind_of_table(table: sa.Table) -> MirrorKind:
     """Return the kind of a table that no class maps; its records have its columns."""
     columns = key_columns(table)
     record = record_of_columns(table.name, list(table.columns))
     key = tuple(map(column_field, columns))
-    statement = select(*table.columns)
+    statement = sa.select(*table.columns)
     chosen = _select_by_keys(statement, columns)
-    places: dict[Table, tuple[int, ...] | None] = {table: tuple(range(len(columns)))}
+    places: dict[sa.Table, tuple[int, ...] | None] = {table: tuple(range(len(columns)))}
     return MirrorKind(table.name, table, record, key, columns, statement, chosen, places)
 
 
-def _select_by_keys(statement: Select[Any], columns: Sequence[Any]) -> Select[Any]:
+def _select_by_keys(statement: sa.Select[Any], columns: Sequence[Any]) -> sa.Select[Any]:
     """Return the query, restricted to the keys that are given when it runs."""
-    key: Any = columns[0] if len(columns) == 1 else tuple_(*columns)
-    return statement.where(key.in_(bindparam(KEYS, expanding=True)))
+    key: Any = columns[0] if len(columns) == 1 else sa.tuple_(*columns)
+    return statement.where(key.in_(sa.bindparam(KEYS, expanding=True)))
 
 
 def _mapper(given: Any) -> Mapper[Any]:
     """Return the mapper of a class. Raises `PlanError` if SQLAlchemy does not map it."""
     try:
-        found = inspect(given)
+        found = sa.inspect(given)
     except NoInspectionAvailable:
         found = None
     if not isinstance(found, Mapper) and hasattr(given, "_meta"):
@@ -230,7 +219,7 @@ def _mapper(given: Any) -> Mapper[Any]:
 def _check_mapper(mapper: Mapper[Any]) -> None:
     """Refuse classes whose rows cannot be determined from rows of tables by their keys."""
     name = mapper.class_.__name__
-    if not isinstance(mapper.local_table, Table):
+    if not isinstance(mapper.local_table, sa.Table):
         raise PlanError(
             f"{name} cannot be mirrored: it is mapped to a query, not to a table\n"
             "  mirror the classes of its tables, and make the query over them"
@@ -242,7 +231,7 @@ def _check_mapper(mapper: Mapper[Any]) -> None:
         )
 
 
-def _key_places(mapper: Mapper[Any], table: Table) -> tuple[int, ...] | None:
+def _key_places(mapper: Mapper[Any], table: sa.Table) -> tuple[int, ...] | None:
     """Return the places of a class's key in the key of one of its tables; None if it lacks some."""
     own = list(key_columns(table))
     found = []
@@ -312,7 +301,7 @@ def record_of_class(mapper: Mapper[Any]) -> RecordClass:
     return found
 
 
-def record_of_columns(name: str, columns: list[Column[Any]]) -> RecordClass:
+def record_of_columns(name: str, columns: list[sa.Column[Any]]) -> RecordClass:
     """Return the record class of a table without a mapped class."""
     fields = tuple([(column_field(column), annotation(column)) for column in columns])
     return RecordClass(
@@ -320,7 +309,7 @@ def record_of_columns(name: str, columns: list[Column[Any]]) -> RecordClass:
     )
 
 
-def column_field(column: Column[Any]) -> str:
+def column_field(column: sa.Column[Any]) -> str:
     """Return the field name of a column without an attribute: `class_` for `class`."""
     keys = [each.key for each in column.table.columns]
     return field_names(keys)[keys.index(column.key)]
@@ -337,7 +326,7 @@ def _row_of_table(name: str, fields: Fields) -> type:
 
 
 def _unpickled(owner: type, values: Sequence[Any]) -> Any:
-    return record_of_class(inspect(owner)).row(*values)
+    return record_of_class(sa.inspect(owner)).row(*values)
 
 
 def _unpickled_of_table(name: str, fields: Fields, values: Sequence[Any]) -> Any:
@@ -391,7 +380,7 @@ def _check_nullable(mapper: Mapper[Any], prop: ColumnProperty[Any], kind: ValueK
     PlanError: the column is nullable, and the attribute is not optional.
     """
     column = prop.columns[0]
-    if isinstance(column, Column) and column.nullable and not admits_none(kind):
+    if isinstance(column, sa.Column) and column.nullable and not admits_none(kind):
         name = mapper.class_.__name__
         raise PlanError(
             f"{name} cannot be mirrored: column {column.name!r} may be NULL, and {name}.{prop.key} "
@@ -410,7 +399,7 @@ def annotation(column: Any) -> Any:
 
 def _python_type(column: Any) -> type:
     """Return the class of a column's values; `object` if it is unknown or mutable."""
-    if isinstance(column.type, TypeDecorator):
+    if isinstance(column.type, sa.TypeDecorator):
         return object
     try:
         found = column.type.python_type
@@ -426,13 +415,13 @@ def _may_change(column: Any) -> bool:
 def _why_left_out(prop: ColumnProperty[Any], mapper: Mapper[Any]) -> str | None:
     """Return the reason why a column property is no field; None if it is one."""
     expression = prop.columns[0]
-    if isinstance(expression, Column):
+    if isinstance(expression, sa.Column):
         return None
     if ("query_expression", True) in (prop.strategy_key or ()):
         return "has a value only in queries that give it one\n  compute it in the query"
     parts = list(visitors.iterate(expression))
-    tables = {part.table for part in parts if isinstance(part, Column)}
-    if any(isinstance(part, Select) for part in parts) or not tables <= set(mapper.tables):
+    tables = {part.table for part in parts if isinstance(part, sa.Column)}
+    if any(isinstance(part, sa.Select) for part in parts) or not tables <= set(mapper.tables):
         return (
             "is computed of rows of other tables, whose changes the mirror could not tell\n"
             "  mirror their classes too, and compute it in the query"

@@ -57,20 +57,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    BindParameter,
-    Column,
-    Connection,
-    Delete,
-    ForeignKeyConstraint,
-    Insert,
-    Table,
-    TextClause,
-    Update,
-    select,
-    text,
-    tuple_,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.schema import DropTable
 from sqlalchemy.sql import ClauseElement, operators, visitors
@@ -95,20 +82,20 @@ class WatchedTables:
     tables: all tables that the classes know.
     """
 
-    def __init__(self, kinds: Sequence[MirrorKind], tables: Iterable[Table]) -> None:
+    def __init__(self, kinds: Sequence[MirrorKind], tables: Iterable[sa.Table]) -> None:
         self.kinds = kinds
         self.tables = list(tables)
         self.cascades = Cascades(self.tables)
         self._mirrored = {table for kind in kinds for table in kind.places}
-        self._touching: dict[Table, set[Table]] = {}
-        self._triggered: dict[Table, set[Table]] = {}
+        self._touching: dict[sa.Table, set[sa.Table]] = {}
+        self._triggered: dict[sa.Table, set[sa.Table]] = {}
         self.know_triggers({})
 
-    def know_triggers(self, written: Mapping[Table, set[Table]]) -> None:
+    def know_triggers(self, written: Mapping[sa.Table, set[sa.Table]]) -> None:
         """Set the tables that triggers of a table write to."""
         below = {table: self.cascades.below(table) for table in self.tables}
         for table in self.tables:
-            whole, waiting = set[Table](), list(below[table])
+            whole, waiting = set[sa.Table](), list(below[table])
             while waiting:
                 new = {w for each in written.get(waiting.pop(), ()) for w in below[each]} - whole
                 whole |= new
@@ -120,21 +107,21 @@ class WatchedTables:
     def concerns(self, statement: Any) -> bool:
         """Return True if a statement changes rows of inspected tables."""
         table = getattr(statement, "table", None)
-        return not isinstance(table, Table) or table in self._touching
+        return not isinstance(table, sa.Table) or table in self._touching
 
     def before(self, touched: TouchedRows, statement: Any, values: Sequence[Values]) -> Any:
         """Record the rows that a statement will touch. Return the statement to run in its place."""
-        if not isinstance(statement, Insert | Update | Delete):
+        if not isinstance(statement, sa.Insert | sa.Update | sa.Delete):
             return statement
         table: Any = statement.table
-        if not isinstance(table, Table):
-            inside = [each for each in visitors.iterate(table) if isinstance(each, Table)]
+        if not isinstance(table, sa.Table):
+            inside = [each for each in visitors.iterate(table) if isinstance(each, sa.Table)]
             self._note_all(touched, inside)
         elif table in self._touching:
             touched.note_all(self._triggered[table])
-            if isinstance(statement, Insert):
+            if isinstance(statement, sa.Insert):
                 return self._before_insert(touched, table, statement, values)
-            if isinstance(statement, Update):
+            if isinstance(statement, sa.Update):
                 self._before_update(touched, table, statement, values)
             else:
                 self._before_delete(touched, table, statement, values)
@@ -145,11 +132,15 @@ class WatchedTables:
         context = getattr(result, "context", None)  # None for made-up results
         compiled = getattr(context, "compiled", None)
         inside = [each.element for each in getattr(compiled, "ctes", None) or ()]
-        writers = [each for each in inside if isinstance(each, Insert | Update | Delete)]
+        writers = [each for each in inside if isinstance(each, sa.Insert | sa.Update | sa.Delete)]
         self._note_all(touched, [each.table for each in writers])
-        if isinstance(statement, Insert) and context is not None:
+        if isinstance(statement, sa.Insert) and context is not None:
             table = statement.table
-            if isinstance(table, Table) and table in self._touching and table not in touched.whole:
+            if (
+                isinstance(table, sa.Table)
+                and table in self._touching
+                and table not in touched.whole
+            ):
                 _after_insert(touched, table, statement, result)
 
     def note_text(self, touched: TouchedRows, text: str, context: Any) -> None:
@@ -157,7 +148,7 @@ class WatchedTables:
         statement = getattr(getattr(context, "compiled", None), "statement", None)
         if isinstance(statement, DropTable):
             touched.note_dropped(self._mirrored & {statement.element})
-        if statement is not None and not isinstance(statement, TextClause | TextualSelect):
+        if statement is not None and not isinstance(statement, sa.TextClause | TextualSelect):
             return
         found = tables_written(text, self.tables)
         if found is None:
@@ -170,7 +161,7 @@ class WatchedTables:
     def note_named(self, touched: TouchedRows, named: Iterable[Any]) -> None:
         """Record the classes and tables that an option of a statement names."""
         for each in named:
-            table = each if isinstance(each, Table) else each.__table__
+            table = each if isinstance(each, sa.Table) else each.__table__
             self._note_all(touched, [table])
 
     def _note_all(self, touched: TouchedRows, tables: Iterable[Any]) -> None:
@@ -179,8 +170,8 @@ class WatchedTables:
             touched.note_all(self._touching.get(table, ()))
 
     def _before_insert(
-        self, touched: TouchedRows, table: Table, statement: Insert, values: Sequence[Values]
-    ) -> Insert:
+        self, touched: TouchedRows, table: sa.Table, statement: sa.Insert, values: Sequence[Values]
+    ) -> sa.Insert:
         """Record what an INSERT touches, if known before; return the statement to run.
 
         It also returns keys if they could not be known otherwise.
@@ -194,7 +185,7 @@ class WatchedTables:
         return statement
 
     def _before_update(
-        self, touched: TouchedRows, table: Table, statement: Update, values: Sequence[Values]
+        self, touched: TouchedRows, table: sa.Table, statement: sa.Update, values: Sequence[Values]
     ) -> None:
         """Record the keys an UPDATE matches; all rows if it has no condition or changes keys."""
         own, where = key_columns(table), statement.whereclause
@@ -208,14 +199,14 @@ class WatchedTables:
         if binds is not None:
             touched.note(table, [_bound(binds, each) for each in values])
             return
-        asked = select(*own).where(where)
+        asked = sa.select(*own).where(where)
         if touched.connection.dialect.name != "sqlite":
             asked = asked.with_for_update(of=table)
         for each in values:
             touched.note(table, map(tuple, touched.connection.execute(asked, dict(each))))
 
     def _before_delete(
-        self, touched: TouchedRows, table: Table, statement: Delete, values: Sequence[Values]
+        self, touched: TouchedRows, table: sa.Table, statement: sa.Delete, values: Sequence[Values]
     ) -> None:
         """Record the keys that a DELETE matches, and the rows that its cascades will change."""
         own, where = key_columns(table), statement.whereclause
@@ -225,13 +216,13 @@ class WatchedTables:
             keys = [_bound(binds, each) for each in values]
             chosen = [(keys_condition(own, chunk), {}) for chunk in chunks(keys)]
         for condition, named in chosen:
-            asked = select(*own) if condition is None else select(*own).where(condition)
+            asked = sa.select(*own) if condition is None else sa.select(*own).where(condition)
             touched.note(table, map(tuple, touched.connection.execute(asked, dict(named))))
             self.cascades.note_deleted(touched, table, condition, named)
 
 
 def _wants_keys(
-    touched: TouchedRows, table: Table, statement: Insert, values: Sequence[Values]
+    touched: TouchedRows, table: sa.Table, statement: sa.Insert, values: Sequence[Values]
 ) -> bool:
     """Return True if the generated keys of many rows must be requested."""
     asks_itself = statement._returning or statement._return_defaults
@@ -242,7 +233,7 @@ def _wants_keys(
     return bool(names) and is_able and not all(names <= each.keys() for each in values)
 
 
-def _after_insert(touched: TouchedRows, table: Table, statement: Insert, result: Any) -> None:
+def _after_insert(touched: TouchedRows, table: sa.Table, statement: sa.Insert, result: Any) -> None:
     """Record the keys of inserted rows; the whole table if some are unknown."""
     own = key_columns(table)
     sets = _value_sets(statement, result.context)
@@ -260,7 +251,7 @@ def _after_insert(touched: TouchedRows, table: Table, statement: Insert, result:
 
 
 def _after_upsert(
-    touched: TouchedRows, table: Table, conflict: Any, sets: Sequence[Mapping[str, Any]]
+    touched: TouchedRows, table: sa.Table, conflict: Any, sets: Sequence[Mapping[str, Any]]
 ) -> None:
     """Record the rows of an upsert by their conflict columns, which they have in any case."""
     target = [getattr(each, "key", each) for each in conflict.inferred_target_elements or ()]
@@ -273,11 +264,11 @@ def _after_upsert(
         touched.note_all([table])
         return
     for chunk in chunks([key for key in keys if key is not None]):
-        asked = select(*own).where(keys_condition(columns, chunk))
+        asked = sa.select(*own).where(keys_condition(columns, chunk))
         touched.note(table, map(tuple, touched.connection.execute(asked)))
 
 
-def _value_sets(statement: Insert, context: Any) -> list[dict[str, Any]]:
+def _value_sets(statement: sa.Insert, context: Any) -> list[dict[str, Any]]:
     """Return the values given for each row, by the names of its columns."""
     many = [row for rows in statement._multi_values for row in rows]
     if not many:
@@ -286,7 +277,7 @@ def _value_sets(statement: Insert, context: Any) -> list[dict[str, Any]]:
     return [{getattr(name, "key", name): value for name, value in each} for each in named]
 
 
-def _known_key(columns: Iterable[Column[Any]], values: Mapping[str, Any]) -> Key | None:
+def _known_key(columns: Iterable[sa.Column[Any]], values: Mapping[str, Any]) -> Key | None:
     """Return the key among the values of a row; None if it is missing, or an expression."""
     found = tuple([values.get(column.key) for column in columns])
     is_known = not any(each is None or isinstance(each, ClauseElement) for each in found)
@@ -305,7 +296,7 @@ def _made_keys(result: Any) -> list[Key | None]:
     return [None if row is None or None in row else tuple(row) for row in rows]
 
 
-def _changed_columns(statement: Update, values: Sequence[Values]) -> set[str]:
+def _changed_columns(statement: sa.Update, values: Sequence[Values]) -> set[str]:
     """Return the names of the columns that an update assigns."""
     named = [
         *(statement._values or ()),
@@ -315,22 +306,22 @@ def _changed_columns(statement: Update, values: Sequence[Values]) -> set[str]:
     return {str(getattr(name, "key", name)) for name in named} | given
 
 
-def _key_binds(where: Any, own: Sequence[Column[Any]]) -> list[BindParameter[Any]] | None:
+def _key_binds(where: Any, own: Sequence[sa.Column[Any]]) -> list[sa.BindParameter[Any]] | None:
     """Return the bind parameters that `where` equates with the key columns `own`, in their order.
 
     Other conjuncts are ignored. Return None unless every key column has a parameter.
     """
     is_all = isinstance(where, BooleanClauseList) and where.operator is operators.and_
-    found: dict[Any, BindParameter[Any]] = {}
+    found: dict[Any, sa.BindParameter[Any]] = {}
     for part in where.clauses if is_all else [where]:
         is_equation = isinstance(part, BinaryExpression) and part.operator is operators.eq
-        if is_equation and isinstance(part.right, BindParameter):
+        if is_equation and isinstance(part.right, sa.BindParameter):
             found[part.left] = part.right
     binds = [found[column] for column in own if column in found]
     return binds if len(binds) == len(own) else None
 
 
-def _bound(binds: Iterable[BindParameter[Any]], values: Values) -> Key:
+def _bound(binds: Iterable[sa.BindParameter[Any]], values: Values) -> Key:
     return tuple([values.get(bind.key, bind.effective_value) for bind in binds])
 
 
@@ -345,12 +336,12 @@ class Cascades:
     tables: all known tables.
     """
 
-    def __init__(self, tables: Iterable[Table]) -> None:
+    def __init__(self, tables: Iterable[sa.Table]) -> None:
         every = list(tables)
         self._deleted = _by_referred(every, lambda key: key.ondelete)
         self._updated = _by_referred(every, lambda key: key.onupdate)
 
-    def below(self, table: Table) -> set[Table]:
+    def below(self, table: sa.Table) -> set[sa.Table]:
         """Return the tables whose rows may change when rows of a table are deleted or change keys.
 
         The table itself is included.
@@ -364,7 +355,7 @@ class Cascades:
             waiting += new
         return found
 
-    def cascading_columns(self, table: Table) -> set[Column[Any]]:
+    def cascading_columns(self, table: sa.Table) -> set[sa.Column[Any]]:
         """Return the columns whose assignment cascades to other tables."""
         keys = self._updated.get(table, ())
         return {element.column for key in keys for element in key.elements}
@@ -372,7 +363,7 @@ class Cascades:
     def note_deleted(
         self,
         touched: TouchedRows,
-        table: Table,
+        table: sa.Table,
         chosen: Any,
         parameters: Mapping[str, Any],
     ) -> None:
@@ -388,10 +379,10 @@ class Cascades:
     def _note(
         self,
         touched: TouchedRows,
-        table: Table,
+        table: sa.Table,
         chosen: Any,
         parameters: Mapping[str, Any],
-        above: tuple[Table, ...],
+        above: tuple[sa.Table, ...],
     ) -> None:
         """Record rows that refer to the chosen ones, and so on down cascades of DELETE.
 
@@ -402,9 +393,9 @@ class Cascades:
             if child in above:
                 touched.note_all(self.below(child))
                 continue
-            gone = select(*[each.column for each in key.elements])
+            gone = sa.select(*[each.column for each in key.elements])
             refers = _of(key.columns).in_(gone if chosen is None else gone.where(chosen))
-            asked = select(*key_columns(child)).where(refers)
+            asked = sa.select(*key_columns(child)).where(refers)
             touched.note(child, _selected_keys(touched.connection, asked, parameters))
             if str(key.ondelete).upper() == "CASCADE":
                 self._note(touched, child, refers, parameters, (*above, child))
@@ -413,20 +404,20 @@ class Cascades:
 def _of(columns: Iterable[Any]) -> Any:
     """Return columns as one SQL expression: a single one bare, several as a tuple."""
     every = list(columns)
-    return every[0] if len(every) == 1 else tuple_(*every)
+    return every[0] if len(every) == 1 else sa.tuple_(*every)
 
 
 def _selected_keys(
-    connection: Connection, asked: Any, parameters: Mapping[str, Any]
+    connection: sa.Connection, asked: Any, parameters: Mapping[str, Any]
 ) -> Iterator[Any]:
     return (tuple(row) for row in connection.execute(asked, dict(parameters)))
 
 
 def _by_referred(
-    tables: Iterable[Table], act: Callable[[ForeignKeyConstraint], str | None]
-) -> dict[Table, list[ForeignKeyConstraint]]:
+    tables: Iterable[sa.Table], act: Callable[[sa.ForeignKeyConstraint], str | None]
+) -> dict[sa.Table, list[sa.ForeignKeyConstraint]]:
     """Return the foreign keys that cascade, as `act` says of each, by the table they refer to."""
-    found: dict[Table, list[ForeignKeyConstraint]] = {}
+    found: dict[sa.Table, list[sa.ForeignKeyConstraint]] = {}
     for table in tables:
         for key in table.foreign_key_constraints:
             if (act(key) or "").upper() in ACTS:
@@ -461,7 +452,7 @@ def may_end(text: str) -> bool:
     return bool(WRITES.search(words) or _ENDS.search(words))
 
 
-def in_transaction(connection: Connection) -> bool | None:
+def in_transaction(connection: sa.Connection) -> bool | None:
     """Return True inside a transaction of the driver, False outside, None if it does not say."""
     driver: Any = connection.connection.driver_connection
     found = getattr(driver, "in_transaction", None)
@@ -474,13 +465,13 @@ def in_transaction(connection: Connection) -> bool | None:
     return bool(ask()) if callable(ask) else None
 
 
-def is_autocommit(connection: Connection) -> bool:
+def is_autocommit(connection: sa.Connection) -> bool:
     """Return True if the driver commits each statement, even if SQLAlchemy does not know."""
     driver: Any = connection.connection.driver_connection
     return getattr(driver, "autocommit", None) is True
 
 
-def begin_sqlite(connection: Connection, cursor: Any, text: str) -> None:
+def begin_sqlite(connection: sa.Connection, cursor: Any, text: str) -> None:
     """Begin a transaction of SQLite before a statement, because its driver does not always.
 
     Nothing begins for another database, in autocommit mode, inside a transaction, or before a
@@ -508,7 +499,7 @@ COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 WORD = re.compile(r"\w+")
 
 
-def tables_written(text: str, known: Collection[Table]) -> set[Table] | None:
+def tables_written(text: str, known: Collection[sa.Table]) -> set[sa.Table] | None:
     """Return the tables that a text may write to; None if it may be any.
 
     Parameters
@@ -530,7 +521,7 @@ def strip_text(text: str) -> str:
     return LOCKS.sub(" ", LITERALS.sub(" ", COMMENTS.sub(" ", text)))
 
 
-def _with_referring(tables: set[Table], known: Collection[Table]) -> set[Table]:
+def _with_referring(tables: set[sa.Table], known: Collection[sa.Table]) -> set[sa.Table]:
     """Return the tables, and those whose foreign keys lead to them."""
     found, size = tables, -1
     while len(found) != size:
@@ -553,11 +544,13 @@ ASKED = {
 }
 
 
-def written_by_triggers(connection: Connection, tables: Sequence[Table]) -> dict[Table, set[Table]]:
+def written_by_triggers(
+    connection: sa.Connection, tables: Sequence[sa.Table]
+) -> dict[sa.Table, set[sa.Table]]:
     """Return the tables that triggers of a table write to, by the table."""
     asked = ASKED.get(connection.dialect.name)
-    found: dict[Table, set[Table]] = {}
-    for name, body in connection.execute(text(asked)) if asked else ():
+    found: dict[sa.Table, set[sa.Table]] = {}
+    for name, body in connection.execute(sa.text(asked)) if asked else ():
         inside = str(body).lower().partition("begin")[2] or str(body)
         for table in tables:
             if table.name.lower() == str(name).lower():
