@@ -43,14 +43,6 @@ from reactive.borders.durable import sqlite_tables
 from reactive.borders.durable.journal import Journal, net_changes_since
 from reactive.borders.durable.rows.packed import Unreadable
 from reactive.borders.durable.rows.values import Unstorable
-from reactive.borders.durable.sqlite_tables import (
-    Cost,
-    Header,
-    State,
-    StoredStates,
-    is_name_taken,
-    state_table_name,
-)
 from reactive.borders.durable.store import Store, text_of_schema
 from reactive.engine.collections.zset import Pair
 from reactive.engine.dataflow.node import Node
@@ -114,7 +106,7 @@ class KeptView:
     tables: Sequence[Any]
     rank: int
     made: KeptState
-    costs: dict[str, Cost]
+    costs: dict[str, sqlite_tables.Cost]
     names: dict[int, str]
     read: frozenset[int]
     version: int | None
@@ -126,7 +118,7 @@ class KeptView:
         """Forget the measured times of computing, since the tables are much larger now."""
         for name, cost in self.costs.items():
             if cost.reading != inf:
-                self.costs[name] = Cost()
+                self.costs[name] = sqlite_tables.Cost()
         self.rows = _count_table_rows(self.tables)
 
 
@@ -136,7 +128,7 @@ class CopiedStates:
 
     version: int
     tables: Mapping[str, Sequence[Any]]
-    states: dict[str, State] = field(default_factory=dict)
+    states: dict[str, sqlite_tables.State] = field(default_factory=dict)
 
 
 class KeptViews:
@@ -279,7 +271,9 @@ class KeptViews:
     def _write(self, kept: KeptView, copied: CopiedStates, packed: Mapping[str, bytes]) -> None:
         """Write a view's states in pieces beside the current ones, and replace those at the end."""
         parts, generation = sqlite_tables.part_entries(packed), 1 - kept.generation
-        header = Header(kept.query, copied.version, generation, copied.tables, kept.costs, parts)
+        header = sqlite_tables.Header(
+            kept.query, copied.version, generation, copied.tables, kept.costs, parts
+        )
         store = self._journal.store
         with self._block_commits():
             sqlite_tables.begin_generation(store, kept.name, generation)
@@ -318,13 +312,13 @@ def _pack_states(kept: KeptView, copied: CopiedStates) -> dict[str, bytes]:
     """
     found = {}
     for name in list(copied.states):
-        cost = kept.costs.get(name, Cost())
+        cost = kept.costs.get(name, sqlite_tables.Cost())
         try:
             data, seconds = sqlite_tables.pack_state(copied.states.pop(name))
         except Unstorable:
             data, seconds = b"", inf
         if cost.reading is None or seconds == inf:
-            cost = kept.costs[name] = Cost(cost.computing, seconds)
+            cost = kept.costs[name] = sqlite_tables.Cost(cost.computing, seconds)
         if cost.pays:
             found[name] = data
     return found
@@ -341,16 +335,16 @@ def _pays(kept: KeptView, name: str) -> bool:
     return cost is None or cost.pays
 
 
-def _costs(found: StoredView | None, restoration: Restoration) -> dict[str, Cost]:
+def _costs(found: StoredView | None, restoration: Restoration) -> dict[str, sqlite_tables.Cost]:
     """Return the measured costs of operators, new or from before."""
     before = {} if found is None else found.states.header.costs
     costs = {}
     for name, seconds in restoration.computed.items():
-        was = before.get(name, Cost())
+        was = before.get(name, sqlite_tables.Cost())
         is_other = was.computing is None or seconds > GROWN * was.computing
-        costs[name] = Cost(seconds, None if is_other else was.reading)
+        costs[name] = sqlite_tables.Cost(seconds, None if is_other else was.reading)
     for name, seconds in restoration.read.items():
-        costs[name] = Cost(before.get(name, Cost()).computing, seconds)
+        costs[name] = sqlite_tables.Cost(before.get(name, sqlite_tables.Cost()).computing, seconds)
     return costs
 
 
@@ -383,11 +377,11 @@ class StoredView:
     damage: the problems with requested states.
     """
 
-    states: StoredStates
+    states: sqlite_tables.StoredStates
     changed: Mapping[Node, Sequence[Pair]] | None
     damage: list[str] = field(default_factory=list)
 
-    def find(self, name: str) -> State | None:
+    def find(self, name: str) -> sqlite_tables.State | None:
         """Return the stored state of an operator; None if there is none that can be read."""
         try:
             return self.states.state(name)
@@ -430,7 +424,7 @@ def generation_of(journal: Journal, name: str) -> int:
     """Return the number, 0 or 1, of the stored generation of a view; 0 if no file is written."""
     if not journal.writes:
         return 0
-    return int(state_table_name(name, 1) in journal.store.tables())
+    return int(sqlite_tables.state_table_name(name, 1) in journal.store.tables())
 
 
 def describe_tables(journal: Journal, read: Sequence[Any]) -> dict[str, list[Any]]:
@@ -473,14 +467,13 @@ def _load_stored_view(
     Raises `UnusableState` if nothing is stored, the query or a table differs, or changes are
     unknown.
     """
-    if is_name_taken(store, state_table_name(name)):
-        raise UnusableState(
-            f"there is a table {state_table_name(name)!r} of another kind\n  rename one of them"
-        )
-    if state_table_name(name) not in store.tables():
+    table = sqlite_tables.state_table_name(name)
+    if sqlite_tables.is_name_taken(store, table):
+        raise UnusableState(f"there is a table {table!r} of another kind\n  rename one of them")
+    if table not in store.tables():
         raise UnusableState("nothing is stored of it yet")
     journal, read = engine.journal, tables_read(engine, node)
-    states = StoredStates(store, name)
+    states = sqlite_tables.StoredStates(store, name)
     header, now = states.header, _version(journal)
     if header.query != query:
         raise UnusableState("the query, the library or Python is not as it was when it was stored")

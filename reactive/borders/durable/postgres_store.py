@@ -29,25 +29,6 @@ from typing import Any, Literal, TypeVar
 
 from reactive.borders.durable import sqlite_file, store
 from reactive.borders.durable.refusals import later_format, written_by_others
-from reactive.borders.durable.sqlite_file import (
-    LISTED,
-    MADE,
-    escape_name,
-    postgres_table_of,
-    read_postgres_rows,
-    report_damage,
-    unescape_commit,
-)
-from reactive.borders.durable.store import (
-    Change,
-    LoggedCommit,
-    PostgresTable,
-    Record,
-    Rows,
-    Schema,
-    place_postgres_table,
-    text_of_schema,
-)
 from reactive.engine.runtime.needs import driver, driver_dsn
 from reactive.engine.runtime.sql_names import quote_name
 from reactive.errors import DurabilityError
@@ -97,7 +78,7 @@ class PostgresStore:
         self._connection: Any = None
         self._forgotten: Any = None
         self._is_open = False
-        self._tables: dict[str, PostgresTable] = {}
+        self._tables: dict[str, store.PostgresTable] = {}
 
     # Opening and closing.
 
@@ -143,7 +124,7 @@ class PostgresStore:
         found = self._run("select 1 from pg_namespace where nspname = ?", [self._schema]).fetchone()
         if found is None:
             self._run(f"create schema {quote_name(self._schema)}")
-        for statement in MADE:
+        for statement in sqlite_file.MADE:
             self._run(statement.format(schema=quote_name(self._schema)))
         self._run(
             f"insert into {self._state} values ('format', ?), ('version', '0') "
@@ -161,18 +142,20 @@ class PostgresStore:
 
     def _look(self) -> None:
         """Read the catalog of tables."""
-        query = f"select {', '.join(LISTED)} from {self._catalog} order by rank"
+        query = f"select {', '.join(sqlite_file.LISTED)} from {self._catalog} order by rank"
         self._tables = {}
         for entry in self._run(query).fetchall():
-            with report_damage(self.name, "tables", dict(zip(LISTED, entry, strict=True))):
-                table = postgres_table_of(self._schema, *entry)
+            with sqlite_file.report_damage(
+                self.name, "tables", dict(zip(sqlite_file.LISTED, entry, strict=True))
+            ):
+                table = sqlite_file.postgres_table_of(self._schema, *entry)
             self._tables[table.schema.table] = table
         self._connection.commit()
 
     def _state_number(self, name: str) -> int:
         """Return the number stored as `version` or `format`. Raises if it is damaged."""
         found = self._run(f"select value from {self._state} where name = ?", [name]).fetchone()
-        with report_damage(self.name, "state", {name: found and found[0]}):
+        with sqlite_file.report_damage(self.name, "state", {name: found and found[0]}):
             return int(found[0])
 
     def close(self) -> None:
@@ -236,10 +219,10 @@ class PostgresStore:
                 "  close this database, and open it anew: it will be as stored"
             )
 
-    def tables(self) -> Mapping[str, Schema]:
+    def tables(self) -> Mapping[str, store.Schema]:
         return {name: table.schema for name, table in self._tables.items()}
 
-    def rows(self, table: str) -> Rows:
+    def rows(self, table: str) -> store.Rows:
         """Yield the rows of a table in batches, by a cursor of the server. See `Store.rows`."""
         self._check_open()
         found = self._tables[table]
@@ -252,26 +235,29 @@ class PostgresStore:
                 batch = cursor.fetchmany(store.BATCH)
             if not batch:
                 break
-            yield from read_postgres_rows(self.name, found, batch)
+            yield from sqlite_file.read_postgres_rows(self.name, found, batch)
         with self._reporting("read"):
             cursor.close()
             self._connection.rollback()
 
-    def history(self, since: int) -> Sequence[LoggedCommit]:
+    def history(self, since: int) -> Sequence[store.LoggedCommit]:
         """Return the kept commits after version `since`.
 
         Raises `DurabilityError` if one is damaged.
         """
         self._check_open()
         kept = f"a commit after {since}"
-        with self._reporting("read"), report_damage(self.name, "reactive_changes", kept):
+        with (
+            self._reporting("read"),
+            sqlite_file.report_damage(self.name, "reactive_changes", kept),
+        ):
             found = sqlite_file.read_history(self._run, since)
             self._connection.rollback()
-            return [unescape_commit(logged) for logged in found]
+            return [sqlite_file.unescape_commit(logged) for logged in found]
 
     # Writing.
 
-    def write(self, records: Sequence[Record]) -> None:
+    def write(self, records: Sequence[store.Record]) -> None:
         """Write commits in one transaction; again if a lost connection prevented the first."""
         self._check_open()
         with self._reporting("write"):
@@ -284,7 +270,7 @@ class PostgresStore:
                     self._in_transaction(lambda: self._write(records))
         self._has_past = False
 
-    def _stands(self, records: Sequence[Record]) -> bool:
+    def _stands(self, records: Sequence[store.Record]) -> bool:
         """Return True if a transaction whose connection was lost is committed.
 
         Holding the lock again proves that the lost session has ended, and its transaction with it.
@@ -294,7 +280,7 @@ class PostgresStore:
         self._connection.rollback()
         return found >= records[-1].version
 
-    def _write(self, records: Sequence[Record]) -> None:
+    def _write(self, records: Sequence[store.Record]) -> None:
         """Run the statements of `write`: rows, history and version. The caller commits."""
         if records[-1].is_safe:
             self._run("set local synchronous_commit = on")
@@ -302,7 +288,9 @@ class PostgresStore:
             for change in record.changes:
                 self._change(self._tables[change.table], change)
             if self._keep and record.is_commit:
-                changes = [c._replace(table=escape_name(c.table)) for c in record.changes]
+                changes = [
+                    c._replace(table=sqlite_file.escape_name(c.table)) for c in record.changes
+                ]
                 noted = record._replace(changes=changes)
                 sqlite_file.record_commit(self._run, self._many, noted)
         if self._keep or self._has_past:
@@ -312,7 +300,7 @@ class PostgresStore:
             [str(records[-1].version)],
         )
 
-    def _change(self, table: PostgresTable, change: Change) -> None:
+    def _change(self, table: store.PostgresTable, change: store.Change) -> None:
         """Apply a change to its table. Raises if a row to delete or to count is not there."""
         gone = {table.id_of(row): row for row in change.gone}
         come = [(row, 1) for row in change.come]
@@ -332,33 +320,37 @@ class PostgresStore:
                 raise self._refusal(table, changed, list(gone.values()))
         self._put(table, written)
 
-    def _check_there(self, table: PostgresTable, rows: list[Any]) -> None:
+    def _check_there(self, table: store.PostgresTable, rows: list[Any]) -> None:
         """Raise `DurabilityError` if some of the rows are not in the table."""
         found = self._run(table.there, [[table.id_of(row) for row in rows]]).rowcount
         if found != len(rows):
             raise self._refusal(table, found, rows)
 
-    def _refusal(self, table: PostgresTable, changed: int, rows: list[Any]) -> DurabilityError:
+    def _refusal(
+        self, table: store.PostgresTable, changed: int, rows: list[Any]
+    ) -> DurabilityError:
         return DurabilityError(written_by_others(self.name, table.schema.table, changed, rows))
 
-    def _put(self, table: PostgresTable, written: Sequence[Sequence[Any]]) -> None:
+    def _put(self, table: store.PostgresTable, written: Sequence[Sequence[Any]]) -> None:
         """Insert rows in their written form, replacing rows with the same `_id`."""
         if written:
             values = driver().extras.execute_values
             values(self._connection.cursor(), table.put, written, page_size=store.BATCH)
 
-    def create(self, schema: Schema, rows: Rows = ()) -> None:
+    def create(self, schema: store.Schema, rows: store.Rows = ()) -> None:
         """Create a table with rows, replacing one of the same name. See `Store.create`."""
         self._check_open()
         with self._reporting("write"):
             old = self._tables.get(schema.table)
             taken = [each.place for each in self._tables.values() if each is not old]
-            new = place_postgres_table(schema, self._schema, taken)
+            new = store.place_postgres_table(schema, self._schema, taken)
             self._in_transaction(lambda: self._create(new, old, rows))
             self._tables.pop(schema.table, None)
             self._tables[schema.table] = new
 
-    def _create(self, new: PostgresTable, old: PostgresTable | None, rows: Rows) -> None:
+    def _create(
+        self, new: store.PostgresTable, old: store.PostgresTable | None, rows: store.Rows
+    ) -> None:
         """Run the statements of `create`, after those that drop `old`. The caller commits."""
         if old is not None:
             self._drop(old)
@@ -366,8 +358,8 @@ class PostgresStore:
         self._run(
             f"insert into {self._catalog} (name, text, place, columns) values (?, ?, ?, ?)",
             [
-                escape_name(new.schema.table),
-                text_of_schema(new.schema),
+                sqlite_file.escape_name(new.schema.table),
+                store.text_of_schema(new.schema),
                 new.place,
                 list(new.columns),
             ],
@@ -384,10 +376,10 @@ class PostgresStore:
                 self._in_transaction(lambda: self._drop(found))
                 del self._tables[table]
 
-    def _drop(self, table: PostgresTable) -> None:
+    def _drop(self, table: store.PostgresTable) -> None:
         """Delete a table, its catalog entry, and the history if commits write to the table."""
         self._run(table.drop)
-        name = escape_name(table.schema.table)
+        name = sqlite_file.escape_name(table.schema.table)
         self._run(f"delete from {self._catalog} where name = ?", [name])
         if not table.schema.is_beside:
             sqlite_file.trim_history(self._run, 0)
