@@ -39,6 +39,7 @@ from optimizer.expr import (
     Constant,
     Display,
     Expr,
+    Function,
     Item,
     Lifted,
     Operation,
@@ -46,8 +47,16 @@ from optimizer.expr import (
     constant,
     origins,
     row_names,
+    tuple_of,
 )
-from optimizer.expressions.attempts import FirstFault, NoFault, OrNone, as_lifted, hash_needs
+from optimizer.expressions.attempts import (
+    FirstFault,
+    NoFault,
+    OrNone,
+    as_lifted,
+    hash_needs,
+    or_none,
+)
 from optimizer.expressions.knowledge import TESTS, Shape, Shapes
 from optimizer.expressions.order_kinds import (
     ANY_KIND,
@@ -63,7 +72,7 @@ from optimizer.expressions.order_kinds import (
 from optimizer.expressions.text import needs
 from optimizer.plans.declared_kinds import declared_kind, declared_sum_kind
 from optimizer.plans.nodes.groups import kept_by
-from optimizer.plans.properties import bindings, shapes
+from optimizer.plans.properties import bindings, nodes, shapes
 from optimizer.record import record
 
 Pair: TypeAlias = tuple[Any, int]
@@ -303,6 +312,30 @@ class GuardedKey:
     function: Lifted
     needs: Needs
     instead: Instead | None = None
+
+
+def timed_sides(root: plan.Node) -> frozenset[int]:
+    """Return the ids of the inputs of as-of joins, whose rows are beside their keys and times."""
+    every = nodes(root, until=lambda node: isinstance(node, plan.View))
+    joins = [node for node in every if isinstance(node, plan.AsofJoin)]
+    return frozenset([id(side) for join in joins for side in join.inputs()])
+
+
+def keyed_and_timed(f: Function) -> list[GuardedKey]:
+    """Return the key of an as-of join beside its row, and the time, which is None if it raises."""
+    called = as_lifted(f)
+    assert isinstance(called.body, Display)
+    *keyed, time = called.body.items
+    return [
+        GuardedKey(called.with_body(tuple_of(*keyed)), hash_needs),
+        GuardedKey(called.with_body(time), hash_needs, or_none),
+    ]
+
+
+def beside_row(keyed: Lifted, time: Lifted) -> Lifted:
+    """Return the function that puts a row beside its key and its time."""
+    assert isinstance(keyed.body, Display)
+    return keyed.with_body(tuple_of(*keyed.body.items, time.body))
 
 
 EXTREMES, SUMS = ("Min", "Max", "Median", "Quantile"), ("Sum", "Avg")

@@ -145,7 +145,7 @@ def add_guards(
     rules = (*rules, join_product) if checks else rules
     apart = with_own_levels(root)
     start = rebuild_to_views(apart, partial(_apply_rules, rules), {}) if read else apart
-    guards = _Guards(policy, free(start), checks=checks)
+    guards = _Guards(policy, free(start), comparable.timed_sides(start), checks=checks)
     made = rebuild_to_views(start, guards.node, guards.inputs(start))
     return GuardedQuery(root if made is start else made, tuple(guards.failures), guards.definitions)
 
@@ -159,8 +159,12 @@ def _apply_rules(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.N
 class _Guards:
     """Adds guards to the nodes of a plan, and collects their failures."""
 
-    def __init__(self, policy: Policy, given: frozenset[Any], *, checks: bool) -> None:
+    def __init__(
+        self, policy: Policy, given: frozenset[Any], timed: frozenset[int], *, checks: bool
+    ) -> None:
         self._null = policy == "null"
+        self._timed = timed
+        """The ids of the inputs of as-of joins, whose rows are beside their keys and times."""
         self._node: plan.Node = plan.Empty(1)
         """The node whose guards are made."""
         self._apart = ClashChecks(policy, given, self._add_failure, checks=checks)
@@ -195,6 +199,10 @@ class _Guards:
                     attempts.as_lifted(p), shapes(source), partial(plan.Where, source), asked
                 )
                 return with_fields(node, predicate=p)
+            case plan.Select(source, f) if self._null and id(written) in self._timed:
+                rows, values = self._values(source, comparable.keyed_and_timed(f))
+                timed = comparable.beside_row(*values)
+                return plan.Select(self._apart.rows(LookUp(rows, timed))[0], timed)
             case plan.Select(source, f):
                 return self._select(node, source, attempts.as_lifted(f))
             case plan.Extend(source, _, columns):

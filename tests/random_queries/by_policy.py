@@ -113,6 +113,10 @@ class ByPolicy(Oracle):
             mine, theirs = self._keys(node)
             left = [row for row in left if succeeds(mine, row)]
             right = [row for row in right if succeeds(theirs, row)]
+        if node.op == "asof" and not self._null:
+            at, of = self._times(node)
+            left = [row for row in left if succeeds(at, row)]
+            right = [row for row in right if succeeds(of, row)]
         return left, right
 
     def _matches(self, node: Node, inside: Inside) -> tuple[Rows, Rows, list[tuple[int, int]]]:
@@ -122,11 +126,17 @@ class ByPolicy(Oracle):
             here = [succeeds(mine, row) for row in left]
             there = [succeeds(theirs, row) for row in right]
             pairs = [(i, j) for i, j in pairs if here[i] and there[j]]
+        if node.op == "asof":
+            at, of = self._times(node)
+            pairs = [(i, j) for i, j in pairs if succeeds(at, left[i]) and succeeds(of, right[j])]
         return left, right, pairs
 
     def _keys(self, node: Node) -> tuple[Call, Call]:
         right = super()._of_right(node.calls["right_key"])
         return self._raw(node.calls["left_key"], node), right
+
+    def _times(self, node: Node) -> tuple[Call, Call]:
+        return self._raw(node.calls["at"], node), super()._of_right(node.calls["of"])
 
     def _of_right(self, name: str) -> Call:
         call = super()._of_right(name)

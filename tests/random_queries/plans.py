@@ -85,8 +85,7 @@ class Plans:
         self._operators = {
             name: often
             for name, often in OPERATORS.items()
-            if (switches.recursion or name not in RECURSIVE)
-            and not (switches.raising and name == "asof")  # a key that raises is an ordinary None
+            if switches.recursion or name not in RECURSIVE
         }
         self._random = random
         self._mode = mode
