@@ -103,8 +103,8 @@ class Failure:
 
     @property
     def operator(self) -> str:
-        """The headline of the node."""
-        return headline(read_callables(self.node))
+        """The headline of the node as it is read, even in a query whose callables are not read."""
+        return headline(_apply_rules(READING, self.node, self.node))
 
 
 @record

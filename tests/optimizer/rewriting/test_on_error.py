@@ -83,6 +83,25 @@ def test_views_stay_as_they_are() -> None:
     assert below is above.inputs()[0]
 
 
+@pytest.mark.parametrize("policy", get_args(Policy))
+@pytest.mark.parametrize(
+    ("condition", "operator"),
+    [
+        (lambda x: bool(6 // x), "where 6 // x"),
+        (lambda x: 6 // x == 2 or 6 // x == 2, "where 6 // x == 2"),
+    ],
+)
+def test_errors_name_the_operator_alike_with_and_without_rules(
+    condition: Any, operator: str, policy: Policy
+) -> None:
+    for is_optimized in (True, False):
+        db = Database(optimize=is_optimized)
+        numbers = db.table(int)
+        view: Any = numbers.where(condition).materialize(on_error=policy)
+        numbers.add_all([0, 3])
+        assert [error.operator for error in view.errors] == [operator]
+
+
 def test_elements_are_those_that_can_be_in_rows() -> None:
     assert elements(iter("ab")) == ("a", "b")
     with pytest.raises(TypeError, match="unhashable type: 'list'"):
