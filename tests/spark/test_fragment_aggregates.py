@@ -117,13 +117,13 @@ QUERIES: dict[str, Query] = {
         .group_by(lambda o, c: c.town)
         .aggregate(
             *(Median(lambda o, c: o.amount), Quantile(lambda o, c: o.id, 0.3)),
-            Quantile(lambda o, c: o.tag, 0.9, interpolation="lower", skip_none=True),
+            Quantile(lambda o, c: c.town, 0.9, interpolation="lower"),
             *(Variance(lambda o, c: o.amount), StdDev(lambda o, c: o.id, sample=False)),
             *(BoolAnd(lambda o, c: o.id > 2), BoolOr(lambda o, c: o.amount > 7)),
             ArgMin(lambda o, c: o.tag, by=lambda o, c: o.amount),
             ArgMax(lambda o, c: (o.id, c.town), by=lambda o, c: o.tag, skip_none=True),
             *(FirstBy(lambda o, c: o.id, of=lambda o, c: o), MostCommon(lambda o, c: c.tag)),
-            StringJoin(lambda o, c: o.tag, order=lambda o, c: o.id, skip_none=True),
+            StringJoin(lambda o, c: c.town, order=lambda o, c: o.id),
             ApproxCountDistinct(lambda o, c: (o.id, c.town)),
         )
     ),

@@ -25,6 +25,7 @@ from optimizer.expr import Function
 from optimizer.plan import Node as PlanNode
 from optimizer.plans.field_values import NO_CONSTANT_TESTS, ConstantTests
 from reactive.engine.collections.zset import Pair
+from reactive.engine.dataflow import schedule as scheduling
 from reactive.engine.dataflow import snapshot
 from reactive.engine.dataflow.delivery_queue import DeliveryQueue
 from reactive.engine.dataflow.delta import Delta, MovesBySource
@@ -323,9 +324,11 @@ class Graph:
         self.trees.settle()
         self.stepping = True
         try:
-            for source, _ in changes:
+            has_many = False  # `has_many_rows`, without its call
+            for source, delta in changes:
                 self.watch.look(source)
-            if not (has_many_rows(changes) and self._recompute(schedule, changes, step)):
+                has_many = has_many or len(delta) >= scheduling.MANY
+            if not (has_many and self._recompute(schedule, changes, step)):
                 schedule.step(changes, step.stepped, step.leaf_deltas, self.watch.check)
             step.address()
             if between is not None:
