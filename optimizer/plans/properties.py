@@ -342,6 +342,7 @@ _SAME = (
     *(plan.Where, plan.Distinct, plan.OrderBy, plan.Top, plan.SemiJoin, plan.AntiJoin),
     *(plan.View, plan.Shared, plan.UnionAll, plan.SetOperation),
 )
+_SAME_NAMES = (*_SAME, plan.Unnest)
 _PAIRS = (plan.Join, plan.OuterJoin, plan.Product)
 
 
@@ -395,17 +396,17 @@ def written_names(node: plan.Node, of_sql: Sequence[str] | None = None) -> list[
 
 def _compute_binding_names(node: plan.Node) -> Names:
     """Return the names of a node's bindings, where they are known; else None."""
-    count = bindings(node)
     if isinstance(node, plan.Extend):
+        count = bindings(node)
         return (*node.names, *[None] * count)[:count]
-    of = [source.known["binding_names"] for source in node.inputs()]
     if isinstance(node, _PAIRS):
-        left, right = of
+        left: Names = node.left.known["binding_names"]
+        right: Names = node.right.known["binding_names"]
         is_new = len(right) == 1 and right[0] not in left
         return (*left, right[0] if is_new else None)
-    if isinstance(node, (*_SAME, plan.Unnest)):
-        return (*of[0], None)[:count]
-    return (None,) * count
+    if isinstance(node, _SAME_NAMES):
+        return (*node.inputs()[0].known["binding_names"], None)[: bindings(node)]
+    return (None,) * bindings(node)
 
 
 def name_columns(node: plan.Node, naming: Naming) -> plan.Select:
