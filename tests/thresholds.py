@@ -27,7 +27,6 @@ class Threshold(NamedTuple):
 
 
 THRESHOLDS: dict[str, Threshold] = {
-    "reactive.engine.operators.asof_join.MANY": Threshold(0),
     "reactive.engine.transactions.rows_by_field.FIRST": Threshold(1),
     "reactive.engine.transactions.rows_by_field.SMALL": Threshold(0),
     "reactive.engine.transactions.rows_by_field.FEW": Threshold(0),

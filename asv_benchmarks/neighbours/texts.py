@@ -35,14 +35,14 @@ BELOW = {
     "difference": ".difference(orders.where(lambda o: {q} == 5))",
     "intersection": ".intersection(orders.where(lambda o: {q} != 5))",
 }
-"""What happens to the orders before the rest of the query, in methods."""
+"""Steps that come before the rest of the query, in methods."""
 ABOVE = {
     "": "",
     "having": ".where(lambda g, v: v > 100)",
     "level": ".group_by(lambda g, v: v % 10).aggregate(Count())",
     "top": ".order_by(lambda g, v: (-v, g)).limit(3)",
 }
-"""What is asked of the groups, in methods."""
+"""Results that are asked of the groups, in methods."""
 
 
 class Text:

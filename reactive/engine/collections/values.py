@@ -132,7 +132,9 @@ class OrderedValues:
         if order is None or bool(old) == bool(new) or is_nan(value):
             return
         try:
-            self._insert(to_sortable(value)) if new else _delete(order, to_sortable(value))
+            self._insert(to_sortable(value)) if new else delete_from_order(
+                order, to_sortable(value)
+            )
         except BaseException:  # it raised when compared
             if old:
                 weights[value] = old
@@ -247,13 +249,9 @@ class OrderedValues:
         return next((value for value in (NAN, DECIMAL_NAN) if value in self._weights), None)
 
     def _insert(self, value: Any) -> None:
-        """Insert a value into the order; a long list becomes a `SortedList`."""
-        if type(self._order) is list and len(self._order) >= MANY:
-            self._order = SortedList(self._order)
-        if type(self._order) is list:
-            insort(self._order, value)
-        else:
-            self._order.add(value)  # type: ignore[union-attr]
+        """Insert a value into the order."""
+        assert self._order is not None
+        self._order = insert_in_order(self._order, value)
 
     def _sort_values(self) -> Order:
         """Return the values in order without NaN; the first call sorts them."""
@@ -300,7 +298,18 @@ class OrderedValues:
         )
 
 
-def _delete(order: Order, value: Any) -> None:
+def insert_in_order(order: Order, value: Any) -> Order:
+    """Insert a value into an order, and return it: a long list becomes a `SortedList`."""
+    if type(order) is list and len(order) >= MANY:
+        order = SortedList(order)
+    if type(order) is list:
+        insort(order, value)
+    else:
+        order.add(value)  # type: ignore[union-attr]
+    return order
+
+
+def delete_from_order(order: Order, value: Any) -> None:
     """Delete a value that is present from an order."""
     if type(order) is not list:
         order.remove(value)

@@ -17,14 +17,13 @@ Source: kdb+ `aj`, Kx Systems, as the change of a step function.
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
-from sortedcontainers import SortedList
-
 from reactive.engine.collections.index import NO_MATCH, match_key
 from reactive.engine.collections.sorted_copies import KeyedValues, value_key
+from reactive.engine.collections.values import delete_from_order, insert_in_order
 from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, is_nan
 
 NOBODY: Any = object()
@@ -84,15 +83,10 @@ class TimedRows:
 
     def _set_time(self, time: Any, *, is_there: bool) -> None:
         """Insert or delete a time."""
-        times = self._times
-        if type(times) is not list:
-            (times.add if is_there else times.remove)(time)
-        elif not is_there:
-            del times[bisect_left(times, time)]
+        if is_there:
+            self._times = insert_in_order(self._times, time)
         else:
-            insort(times, time)
-            if len(times) > MANY:
-                self._times = SortedList(times)
+            delete_from_order(self._times, time)
 
     def first_at(self, time: Any) -> Row:
         """Return the least row with a time; it has one."""
@@ -139,10 +133,6 @@ class TimedRows:
     def __sizeof__(self) -> int:
         parts = (self._rows, *self._rows.values())
         return object.__sizeof__(self) + 8 * len(self._times) + sum(map(sys.getsizeof, parts))
-
-
-MANY = 2_000
-"""Most times in a list, which is quick to insert into."""
 
 
 def _by_hash(row: Row, weight: int) -> Any:

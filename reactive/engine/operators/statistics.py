@@ -267,7 +267,7 @@ def _no_way_between(value: Any) -> TypeError:
 
 @record
 class ExtremeByAccumulator(StatisticAccumulator):
-    """Of pairs `(place, value)`, the value of the least or greatest place.
+    """The value of the least or greatest place, in pairs `(place, value)`.
 
     Of several values with this place, it is the least.
     """

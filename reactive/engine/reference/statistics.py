@@ -94,8 +94,6 @@ def _between(low: Any, high: Any, part: Fraction, how: kinds.Interpolation) -> A
         return float((1 - part) * Fraction(low) + part * Fraction(high))
     if not part or low == high:
         return kinds.interpolate(low, high, part, how)  # refuses texts
-    if isinstance(low, Decimal):
-        return low + (high - low) * part.numerator / part.denominator
     if isinstance(low, Fraction | int):
         return low + (high - low) * part
     return low + (high - low) * part.numerator / part.denominator

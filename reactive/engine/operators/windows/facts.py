@@ -1,4 +1,4 @@
-"""What all partitions of a window share: how rows are held, ordered, evaluated and shown.
+"""Facts that all partitions of a window share: how rows are held, ordered, evaluated and shown.
 
 inserted    ((order,), (customer,), (day,), (amount,))
 held        sort key, head, cell        day, order, amount
