@@ -93,7 +93,7 @@ from optimizer.expressions.operand_checks import (
     orders_in,
     without_attempts,
 )
-from optimizer.expressions.text import first, one_row
+from optimizer.expressions.text import first, one_row, without_none_tests
 from optimizer.plans.properties import bindings, fact, once, row_shape, shapes
 from optimizer.record import record
 from optimizer.traverse import called
@@ -486,8 +486,21 @@ def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], t
         else:
             other.append(test)
         if len(found) == 2 or not (is_used or total(test, of) or _is_checked(join, test)):
-            return found, (*other, *tests[place + 1 :])
-    return found, tuple(other)
+            other += tests[place + 1 :]
+            break
+    return found, tuple(test for test in other if not _follows_from(test, used, of))
+
+
+def _follows_from(test: Expr, comparisons: Sequence[Expr], of: Shapes) -> bool:
+    """Return True for an attempted test for None of a value that an attempted order compares."""
+    match without_none_tests(test, of):
+        case Attempt(Operation("is not", (value, Constant(None))), otherwise) if otherwise == FALSE:
+            every = [without_none_tests(each, of) for each in comparisons]
+            tried = [e.of for e in every if isinstance(e, Attempt) and e.otherwise == FALSE]
+            orders = [o for o in tried if isinstance(o, Operation) and any(orders_in(o))]
+            return any(value in order.operands for order in orders)  # None has no order
+        case _:
+            return False
 
 
 def _is_checked(join: AnyJoin, test: Expr) -> bool:
