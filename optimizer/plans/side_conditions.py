@@ -36,8 +36,7 @@ are checked. So are those of an equation in other words that is attempted, or in
 A test that something raises, `not succeeds(o.qty < c.tier)`, is true only for rows of other
 operands: it gets a key that matches nothing, `nan == nan`. So does a constant that is false.
 
-For a join with written keys, and for nodes that count matches instead of making pairs, only tests
-that cannot raise are taken.
+For a join with written keys, only tests that cannot raise are taken.
 
 `ranges_of` finds comparisons of a value of one side with a range of the other.
 
@@ -378,9 +377,7 @@ class _Finder:
 
     def _drops(self, side: str, test: Expr) -> bool:
         """Return True if a row that fails the test of its side can be left out of the join."""
-        if not total(test, self._shapes) and (
-            self._is_strict or not isinstance(self._node, plan.Join)
-        ):
+        if self._is_strict and not total(test, self._shapes):
             return False
         if isinstance(self._node, plan.Join):
             return True
