@@ -25,7 +25,6 @@ CONTENTS = {
         "guide",
         "comprehensions",
         "parameters",
-        "time",
         "sql",
         "nested",
         "frames",

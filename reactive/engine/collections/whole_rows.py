@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from itertools import repeat as repeat_value
 from typing import Any, overload
 
@@ -209,3 +209,44 @@ class NetDelta(Sequence[Pair]):
         if self._pairs is None:
             self._pairs = consolidate(self._delta)
         return self._pairs
+
+
+class JoinedDelta(Sequence[Pair]):
+    """The deltas of several statements, joined when the pairs are read.
+
+    If a commit evaluates all readers anew, no pair is made.
+
+    >>> delta = JoinedDelta([UniformDelta(["a"], -1), UniformDelta(["b", "c"], 1)])
+    >>> len(delta), listed(delta)
+    (3, [('a', -1), ('b', 1), ('c', 1)])
+    """
+
+    __slots__ = ("_pairs", "_parts")
+
+    def __init__(self, parts: Sequence[Pairs]) -> None:
+        self._parts = parts
+        self._pairs: list[Pair] | None = None
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.listed())
+
+    @overload
+    def __getitem__(self, place: int) -> Pair: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Pair]: ...
+    def __getitem__(self, place: int | slice) -> Pair | Sequence[Pair]:
+        return self.listed()[place]
+
+    def listed(self) -> list[Pair]:
+        """Return the list of all pairs, which is made once."""
+        if self._pairs is None:
+            self._pairs = list(chain.from_iterable(self._parts))
+        return self._pairs
+
+
+def listed(delta: Pairs) -> Pairs:
+    """Return a joined delta as a list, for operators; any other delta unchanged."""
+    return delta.listed() if type(delta) is JoinedDelta else delta

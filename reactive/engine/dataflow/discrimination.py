@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
@@ -337,7 +337,7 @@ def holds_all_rows(node: Node) -> bool:
     return True
 
 
-def view_rows_of(node: Node) -> Iterable[Pair] | None:
+def view_rows_of(node: Node) -> Collection[Pair] | None:
     """Return the rows that a view holds for a node that does not hold its own output.
 
     Return None if the node holds its output, or no view holds it.

@@ -329,6 +329,10 @@ class Graph:
                 self.watch.look(source)
                 has_many = has_many or len(delta) >= scheduling.MANY
             if not (has_many and self._recompute(schedule, changes, step)):
+                if has_many:
+                    from reactive.engine.collections.whole_rows import listed
+
+                    changes = [(source, listed(delta)) for source, delta in changes]
                 schedule.step(changes, step.stepped, step.leaf_deltas, self.watch.check)
             step.address()
             if between is not None:

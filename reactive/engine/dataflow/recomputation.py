@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer.expr import Apply, Call, Constant, Expr, Function, Lifted, walk
 from optimizer.plan import Previous
+from reactive.engine.collections.whole_rows import listed
+from reactive.engine.dataflow.discrimination import view_rows_of
 from reactive.engine.dataflow.node import NOWHERE, Node, compute_state, is_deferred
 from reactive.engine.dataflow.schedule import Fed, Schedule, UndoableStep, has_many_rows
 from reactive.engine.operators.operator import can_be_emptied
@@ -52,7 +54,7 @@ class Recomputation:
         detached: DetachedState | None = node.operator.detach_state()
         if detached is None:  # nothing to fill
             stepped.append(node)
-            node.step(*node.inbox)
+            node.step(*self.listed_inbox(node))
             return ()
         stepped.append(RecomputedNode(node, detached))
         rows = [self._graph.contents(source, shown=False) for source in node.inputs]
@@ -60,6 +62,10 @@ class Recomputation:
         if detached.changes is None or (node.leaf is not None and not node.leaf.subscribers):
             return ()
         return detached.changes()
+
+    def listed_inbox(self, node: Node) -> list[Sequence[Any]]:
+        """Return the deltas of the inputs, as operators take them."""
+        return [listed(delta) for delta in node.inbox]
 
 
 class RecomputedNode:
@@ -110,13 +116,18 @@ def find_recomputation(
 
 
 def count_rows(graph: Graph, node: Node, sizes: dict[Node, int]) -> int:
-    """Return the number of rows that a node has emitted, and note it in `sizes`."""
+    """Return the number of rows that a node has emitted, and note it in `sizes`.
+
+    Equal rows of a view are counted once: the number is an estimate.
+    """
     if node not in sizes:
         held: int | None = getattr(node.operator, "held_rows", None)
         if held is None and hasattr(node.operator, "held_rows"):
             held = count_rows(graph, node.inputs[0], sizes)
         if held is None and node.size is not None:
             held = node.size()
+        if held is None and (shown := view_rows_of(node)) is not None:
+            held = len(shown)
         sizes[node] = len(graph.contents(node, shown=False)) if held is None else held
     return sizes[node]
 

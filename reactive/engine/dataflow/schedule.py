@@ -459,7 +459,8 @@ class Schedule:
                 else:
                     if node.stateful:
                         stepped.append(node)
-                    out = node.step(*node.inbox)
+                    inbox = node.inbox if anew is None else anew.listed_inbox(node)
+                    out = node.step(*inbox)
                 node.clear()
                 if out:
                     node.send(out)

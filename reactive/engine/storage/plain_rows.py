@@ -17,7 +17,7 @@ import datetime
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from operator import attrgetter, itemgetter
+from operator import attrgetter, eq, itemgetter
 from types import MemberDescriptorType
 from typing import Any
 
@@ -87,12 +87,15 @@ class RowField:
     kind: the class.
     of: returns its value in a row of that class.
     place: returns its value in any row; it raises `OtherClass`, or the error of the row's hash.
+    have_equal: returns True if a row equals the row in its place in other rows with the same values
+                of the field; None stands for no row.
     text: the source text of tests of a row.
     """
 
     kind: type
     of: Callable[[Row], Any]
     place: Callable[[Row], Any]
+    have_equal: Callable[[Sequence[Row | None], Sequence[Row]], bool]
     text: RowText
 
 
@@ -309,7 +312,29 @@ def _build_row_field(kind: Any, shape: Shape, number: int) -> RowField:
         sure += ["try:", f"    {unpacked[0]}", "except ValueError:", "    raise OtherClass"]
     sure += [f"if {is_odd}:", "    hash(row)", f"return {parts[number]}"]
     place = build("place", _function_text("place", "row", sure), values)
-    return RowField(kind, _reader(kind, number), place, text)
+    return RowField(kind, _reader(kind, number), place, _build_comparison(kind, number), text)
+
+
+def _build_comparison(kind: Any, number: int) -> Callable[..., bool]:
+    """Generate the loop that compares rows by the fields that follow and precede a field.
+
+    It takes a fraction of the time of a generated `__eq__`.
+    """
+    if issubclass(kind, tuple):
+        return _have_equal_tuples
+    names = plain_fields(kind) or ()
+    asked = [
+        f"(row.{name} is other.{name} or row.{name} == other.{name})"
+        for name in (*names[number + 1 :], *names[:number])
+    ]
+    lines = ["for row, other in zip(rows, others):"]
+    lines += [f"    if {' and '.join(['row is not None', *asked])}:", "        return True"]
+    text = _function_text("have_equal", "rows, others", [*lines, "return False"])
+    return build("have_equal", text, BoundValues())
+
+
+def _have_equal_tuples(rows: Sequence[Row | None], others: Sequence[Row]) -> bool:
+    return any(map(eq, rows, others))
 
 
 def _asked_of(

@@ -30,6 +30,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from operator import is_not
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -413,12 +414,8 @@ class KeyedStore:
         return True
 
     def keys_of(self, rows: Sequence[Row]) -> Iterable[Any]:
-        """Return the keys of rows; keys that may be a NaN, or raise, are checked one by one."""
-        try:
-            keys = list(map(self.call, rows))
-        except Exception as error:
-            reraise_asynchronous(error)
-            return map(self.key, rows)
+        """Return the keys of rows; keys that may be a NaN are checked one by one."""
+        keys = list(map(self.call, rows))
         return keys if SURE.issuperset(map(type, keys)) else map(self.key, rows)
 
     def remove(self, row: Row, count: int) -> Pair:
@@ -444,6 +441,28 @@ class KeyedStore:
         except BaseException:
             self.revert(done)
             raise
+
+    def remove_held(self, rows: Sequence[Row]) -> Sequence[Row] | None:
+        """Remove rows that are the held objects, and return them.
+
+        Return None, with nothing changed, if a row must be looked at by itself.
+        """
+        held = self.by_key
+        try:
+            keys = list(map(self.call, rows))
+            if not SURE.issuperset(map(type, keys)) or len({*keys}) < len(keys):
+                return None
+        except Exception as error:  # raised again for the row
+            reraise_asynchronous(error)
+            return None
+        if any(map(is_not, map(held.get, keys), rows)):
+            return None
+        try:
+            deque(map(held.pop, keys), 0)
+        except BaseException:  # an interrupt
+            held.update(zip(keys, rows, strict=True))
+            raise
+        return rows
 
     def replace_by_key(self, gone: Mapping[Any, Row], come: Mapping[Any, Row]) -> None:
         """Remove stored rows and add others, both by key; an interrupt changes nothing."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from operator import is_not
 from typing import Any, ClassVar, Protocol
 
 from reactive.engine.collections.zset import Pair, Row, consolidate, repeat_by_weight
@@ -280,6 +281,25 @@ class BagStore:
             else:
                 self._pop(keys, gone)
         except BaseException:
+            self.revert((row, -1) for row in gone)
+            raise
+        return gone
+
+    def remove_held(self, rows: Sequence[Row]) -> Sequence[Row] | None:
+        """Remove rows that are the held objects, of one copy each, and return them.
+
+        Return None, with nothing changed, if a row must be looked at by itself.
+        """
+        field = self.field
+        if field is None or self.size > len(self.held) or {*map(type, rows)} != {field.kind}:
+            return None
+        keys = list(map(field.of, rows))
+        if any(map(is_not, map(self.held.get, keys), rows)) or len({*keys}) < len(keys):
+            return None
+        gone: list[Row] = []
+        try:
+            self._pop(keys, gone)
+        except BaseException:  # an interrupt
             self.revert((row, -1) for row in gone)
             raise
         return gone

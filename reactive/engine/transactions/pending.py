@@ -35,7 +35,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from itertools import chain
-from operator import eq
 from typing import TYPE_CHECKING, Any
 
 from reactive.engine.collections.zset import (
@@ -47,6 +46,7 @@ from reactive.engine.collections.zset import (
     negate,
     net_by_identity,
 )
+from reactive.engine.dataflow import schedule
 from reactive.engine.runtime.interrupts import reraise_asynchronous, surely
 from reactive.engine.runtime.lock import ANOTHER_TASK, BROKEN, IDLE, me
 from reactive.engine.transactions.commit import Commit, InterruptedCommit, commit_few_rows
@@ -152,9 +152,9 @@ class Pending(list["Change"]):
         """Return the statements' changes as one delta; net, if rows are inserted and deleted."""
         if len(parts) == 1:
             return parts[0]
-        pairs = list(chain.from_iterable(parts))
         if self._are_apart(table, parts):
-            return pairs
+            return _join_batches(parts)
+        pairs = list(chain.from_iterable(parts))
         gone = {id(row) for row, weight in pairs if weight < 0}
         if not gone or len(gone) == len(pairs):
             return pairs
@@ -195,6 +195,15 @@ class Pending(list["Change"]):
         if net is None:
             net = self._sums[table] = _NetChanges(table)
         return net.after(self)
+
+
+def _join_batches(parts: Sequence[Sequence[Pair]]) -> Sequence[Pair]:
+    """Return batches as one delta; if they are large, the pairs are made when they are read."""
+    if sum(map(len, parts)) < schedule.MANY:
+        return list(chain.from_iterable(parts))
+    from reactive.engine.collections.whole_rows import JoinedDelta
+
+    return JoinedDelta(parts)
 
 
 class _RemovedRows:
@@ -251,7 +260,7 @@ class _RemovedRows:
             self.has_returned = True
             return list(map(self._rows.get, rows, rows))
         kept = list(map(self._rows.get, keys))
-        if not self._others and not _have_equal(kept, rows):
+        if not self._others and not _have_equal(self._field, kept, rows):
             return rows
         return list(map(self.intern_row, rows))
 
@@ -308,10 +317,10 @@ class _NetChanges:
         return self._pairs
 
 
-def _have_equal(kept: Sequence[Row | None], rows: Sequence[Row]) -> bool:
+def _have_equal(field: RowField, kept: Sequence[Row | None], rows: Sequence[Row]) -> bool:
     """Return True if a row equals the one in its place in `kept`, or comparing them raises."""
     try:
-        return any(map(eq, kept, rows))
+        return field.have_equal(kept, rows)
     except Exception as error:
         reraise_asynchronous(error)
         return True

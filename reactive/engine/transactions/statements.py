@@ -142,10 +142,16 @@ class Statements:
 
         If a row is refused, raise the `TableError` of the first such row, and remove none.
         """
-        checked, _ = self.gate.all_checked(rows, wants_plain=False, is_new=False)
+        some, batch = list(rows), UniformDelta((), -1)  # built before: no call follows the change
+        remove_held = getattr(self.store, "remove_held", None)
+        if remove_held is not None and len(some) >= row_gate.MANY:
+            self._lost_at = self._engine.version
+            if (gone := remove_held(some)) is not None:
+                batch.rows = gone
+                return batch
+        checked, _ = self.gate.all_checked(some, wants_plain=False, is_new=False)
         self._lost_at = self._engine.version
         try:
-            batch = UniformDelta((), -1)
             batch.rows = self.store.remove_rows(checked)
             return batch
         except (Absent, TypeError) as error:

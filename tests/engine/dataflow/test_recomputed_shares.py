@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Sum
+from reactive.engine.collections.whole_rows import JoinedDelta
 
 ROWS = 3_000
 
@@ -85,6 +86,32 @@ def test_an_evaluation_looks_at_each_row_of_its_inputs_once(name: str) -> None:
     shop.replace(ROWS)
     assert _touched(shop) - before <= 4 * ROWS
     view.verify()
+
+
+def test_no_change_is_listed_if_all_readers_are_evaluated_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed = [0]
+    list_pairs = JoinedDelta.listed
+
+    def note(delta: JoinedDelta) -> Any:
+        listed[0] += 1
+        return list_pairs(delta)
+
+    monkeypatch.setattr(JoinedDelta, "listed", note)
+    shop = Shop()
+    view = shop.orders.where(lambda o: o.amount > 10).materialize()
+    shop.replace(ROWS)
+    assert not listed[0] and shop.recomputed()
+    view.verify()
+    order = shop.orders.order_by(lambda o: o.amount).materialize()
+    deltas: list[Any] = []
+    with view.subscribe(deltas.append):
+        shop.replace(ROWS // 2)
+    assert listed[0]
+    assert min(len(deltas[0].added), len(deltas[0].removed)) > ROWS // 3
+    view.verify()
+    order.verify()
 
 
 def _touched(shop: Shop) -> int:

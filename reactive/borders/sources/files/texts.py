@@ -27,8 +27,7 @@ from reactive.engine.runtime.large_stack import NESTED, is_too_deep
 from reactive.errors import SourceError
 
 EVERY = 0xFF
-"""The lines between two checks whether to stop, minus one. JSON lines between them are converted
-together."""
+"""The lines between two checks whether to stop, minus one."""
 OPEN = "a quote that begins here is not closed by the end of the file"
 
 
@@ -38,8 +37,8 @@ class Lines:
     def __init__(self, maker: RecordMaker | ValueMaker, encoding: str, grows: bool) -> None:
         self._grows = grows
         self._make = maker.of_object
-        self._make_all = maker.of_objects
         self._encoding = encoding
+        self._is_record = isinstance(maker, RecordMaker)
 
     def grows(self, path: str) -> bool:
         """Return True if a line break is one byte, so that the last lines can be read alone."""
@@ -90,56 +89,33 @@ class Lines:
         )
 
     def _block(self, data: bytes, place: FilePlace) -> LineBlock:
-        """Convert whole lines, the first of which is the one after `place`.
-
-        Some lines are converted together; if one of them cannot be, each is by itself.
-        """
+        """Convert whole lines, the first of which is the one after `place`."""
         texts = decode_bytes(data, self._encoding, place).split("\n")
-        lines = len(texts) - 1
-        if not texts[-1]:
-            texts.pop()
         rows: list[Any] = []
         refused: list[Refused] = []
-        for first in range(0, len(texts), EVERY + 1):
-            place.limits.go_on()
-            some = texts[first : first + EVERY + 1]
-            try:
-                rows += self._make_all(_json_values(some, self._encoding))
-            except Exception as error:
-                reraise_asynchronous(error)
-                self._convert_each(some, replace(place, lines=place.lines + first), rows, refused)
-        return LineBlock(digest_of(memoryview(data)), len(data), lines, rows, tuple(refused))
-
-    def _convert_each(
-        self, texts: Sequence[str], place: FilePlace, rows: list[Any], refused: list[Refused]
-    ) -> None:
-        """Convert lines, each by itself, to `rows`; those that cannot be are in `refused`."""
+        make, encoding, number = self._make, self._encoding, place.lines
         limits = place.limits
-        for number, text in enumerate(texts, place.lines + 1):
+        longest = limits.max_line
+        for text in texts:
+            number += 1
+            if not number & EVERY:
+                limits.go_on()
             if not text or text.isspace():
                 continue
             try:
                 if len(text) > NESTED:
-                    check_row_length(len(text), limits)
+                    if len(text) > longest:
+                        check_row_length(len(text), limits)
                     check_depth(text)
-                rows.append(self._make(_json_value(check_encoding(text, self._encoding))))
+                rows.append(make(_json_value(check_encoding(text, encoding))))
             except Exception as error:
                 reraise_asynchronous(error)
                 refused.append(
                     Refused(printable(text), unfit_part_error(place.path, f"line {number}", error))
                 )
-
-
-def _json_values(texts: Sequence[str], encoding: str) -> list[Any]:
-    """Return the value of each line; raise if one of them needs a look of its own."""
-    if max(map(len, texts)) > NESTED:
-        raise ValueError("a long line")
-    scan, values = _scan_value, list[Any]()
-    for text in texts:
-        value, end = scan(text, 0)
-        values.append(value if end == len(text) else json.loads(text))
-    check_encoding("".join(texts), encoding)
-    return values
+        return LineBlock(
+            digest_of(memoryview(data)), len(data), len(texts) - 1, rows, tuple(refused)
+        )
 
 
 _scan_value: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
