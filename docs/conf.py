@@ -25,6 +25,7 @@ CONTENTS = {
         "guide",
         "comprehensions",
         "parameters",
+        "time",
         "sql",
         "nested",
         "frames",

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         Variance,
     )
     from reactive.api.stats import Metrics, OperatorStats, Queue, Stats
+    from reactive.api.windows import TimeWindow, TimeWindows, hopping, tumbling
     from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
     from reactive.borders.frames.export import NetChanges
@@ -205,6 +206,8 @@ __all__ = [
     "Synced",
     "Table",
     "TableError",
+    "TimeWindow",
+    "TimeWindows",
     "Transaction",
     "TransactionError",
     "Variance",
@@ -220,6 +223,7 @@ __all__ = [
     "files",
     "fixpoint",
     "from_rows",
+    "hopping",
     "iterate",
     "left",
     "live",
@@ -229,6 +233,7 @@ __all__ = [
     "right",
     "to_python",
     "tracked",
+    "tumbling",
     "when",
 ]
 
@@ -283,6 +288,8 @@ __getattr__ = make_module_getattr(
         "Store": "reactive.borders.durable.store",
         "StringJoin": "reactive.api.statistics",
         "Synced": "reactive.borders.frames.loading",
+        "TimeWindow": "reactive.api.windows",
+        "TimeWindows": "reactive.api.windows",
         "Transaction": "reactive.engine.transactions.transaction",
         "Variance": "reactive.api.statistics",
         "WatchedTable": "reactive.borders.sources.ingest",
@@ -291,6 +298,7 @@ __getattr__ = make_module_getattr(
         "files": "reactive.borders.sources.files.source",
         "fixpoint": "reactive.api.fixpoint",
         "from_rows": "reactive.borders.sources.batch",
+        "hopping": "reactive.api.windows",
         "iterate": "reactive.api.iterate",
         "live": "reactive.api.family",
         "mirror": "reactive.borders.mirrors.mirror",
@@ -298,6 +306,7 @@ __getattr__ = make_module_getattr(
         "poll": "reactive.borders.sources.batch",
         "to_python": "reactive.engine.dataflow.delta",
         "tracked": "reactive.borders.objects.decorator",
+        "tumbling": "reactive.api.windows",
     },
     OF_MODULE,
 )

@@ -508,6 +508,7 @@ class _Narrow:
     def __init__(self, given: tuple[Expr, ...], scope: Scope) -> None:
         self._given = given
         self._scope = scope
+        self._outer: dict[int, tuple[Expr, bool]] = {}  # with the part itself, which keeps its id
         self.arguments: list[Expr] = []
 
     def function(self, f: Function) -> Function:
@@ -529,12 +530,21 @@ class _Narrow:
 
     def _outside(self, expr: Expr) -> Expr | None:
         """Return the expression in the scope around, if it reads only that; else None."""
-        every = list(walk(expr))
-        if not any(isinstance(e, Outer) for e in every):
+        if not self._reads_only_outer(expr) or is_container(expr):
             return None
-        if is_container(expr) or any(isinstance(e, Parameter) for e in every):
+        if not any(isinstance(e, Outer) for e in walk(expr)):
             return None
         return transform(expr, lambda e: self._given[e.index] if isinstance(e, Outer) else e)
+
+    def _reads_only_outer(self, expr: Expr) -> bool:
+        """Return True if an expression reads no row of its own scope; each part is asked once."""
+        known = self._outer.get(id(expr))
+        if known is None:
+            found = not isinstance(expr, Parameter) and all(
+                self._reads_only_outer(part) for part in parts(expr)
+            )
+            known = self._outer[id(expr)] = expr, found
+        return known[1]
 
     def _argument(self, expr: Expr) -> Outer:
         """Return the `Outer` that stands for an expression; a new one is added to the arguments."""

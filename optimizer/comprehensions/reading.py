@@ -21,7 +21,7 @@ Source: comprehensions as queries [mrql]; sub-queries of outer values [unnesting
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -80,6 +80,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.text import project_node
 from optimizer.lifting.readings import part_of, resolve
+from optimizer.lifting.symbols import OPERATORS
 from optimizer.plans.check_reads import check_every_read, take_as_checked
 from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, only_present
@@ -112,7 +113,10 @@ class QueryReader:
     def read(self, node: ast.expr, reader: Any) -> Expr | None:
         """Read an expression as a value; rows become a set or a tuple. None if it reads no
         relation."""
-        found = self.value(node, reader)
+        return self.as_value(self.value(node, reader), node, reader)
+
+    def as_value(self, found: Expr | None, node: ast.expr, reader: Any) -> Expr | None:
+        """Return the result of `value` for a node as a value; rows become a set or a tuple."""
         if not isinstance(found, Rows):
             return found
         self._refuse_uncalled(node, reader)
@@ -321,7 +325,9 @@ class QueryReader:
                 "is no constant, and says which rows there are",
                 "have it in the comprehensions: [... for ... in rows if test]",
             )
-        return Conditional(chosen, reader.expr(then), reader.expr(otherwise))
+        parts = zip(sides, (then, otherwise), strict=True)
+        values: Iterator[Any] = (self.as_value(side, part, reader) for side, part in parts)
+        return Conditional(chosen, *values)
 
     def _membership(
         self, node: ast.expr, left: ast.expr, right: ast.expr, reader: Any, negated: bool
@@ -475,11 +481,15 @@ SETS = {ast.BitOr: plan.Union, ast.BitAnd: plan.Intersection, ast.Sub: plan.Diff
 
 
 def operation(node: ast.BinOp, reader: Any, reading: Any) -> Expr | None:
-    """Read `+` of lists and `| & - ^` of sets; None if a side is not rows. Other operators are
-    refused."""
-    left, right = (_side(e, reader, reading) for e in (node.left, node.right))
+    """Read `+` of lists and `| & - ^` of sets, else an operator of values; None if no side reads
+    relations. Other operators of rows are refused."""
+    sides = (node.left, node.right)
+    found = [reading.value(side, reader) for side in sides]
+    left, right = (
+        _as_rows(side, part, reader, reading) for side, part in zip(found, sides, strict=True)
+    )
     if left is None or right is None:
-        return None
+        return _operation_of_values(node, found, reader, reading)
     kinds = {left.kind, right.kind}
     if isinstance(node.op, ast.Add) and kinds == {"list"}:
         made = _both(plan.UnionAll, left, right, "list", reading)
@@ -502,13 +512,29 @@ def operation(node: ast.BinOp, reader: Any, reading: Any) -> Expr | None:
     )
 
 
-def _side(node: ast.expr, reader: Any, reading: Any) -> Rows | None:
-    """Return one side of an operator of collections, which may also be a display; None if it is no
-    collection."""
-    if touching.touches(node, reader, reading):
-        found = reading.value(node, reader)
-        if isinstance(found, Rows):
-            return found
+def _operation_of_values(
+    node: ast.BinOp, found: list[Expr | None], reader: Any, reading: Any
+) -> Expr | None:
+    """Return an operator of values, each of which is read once; None if none reads relations.
+
+    Sides that were read again would take twice the time for each operator inside another.
+    """
+    if all(side is None for side in found):
+        return None
+    operands = (
+        reader.expr(part) if side is None else reading.as_value(side, part, reader)
+        for side, part in zip(found, (node.left, node.right), strict=True)
+    )
+    return Operation(OPERATORS[type(node.op)], tuple(operands))
+
+
+def _as_rows(found: Expr | None, node: ast.expr, reader: Any, reading: Any) -> Rows | None:
+    """Return a side of an operator of collections, read as `found`; None if it is no collection.
+
+    A display that reads no relation is one, too.
+    """
+    if isinstance(found, Rows):
+        return found
     if isinstance(node, ast.BinOp):
         return None
     kind = _kind_of(node, reader)

@@ -40,7 +40,7 @@ from optimizer.expr import (
     rebuilt,
     walk,
 )
-from optimizer.expressions.knowledge import MONOTONE, ComparedLike, Pure, Shapes
+from optimizer.expressions.knowledge import MONOTONE, SKIPS_NONE, ComparedLike, Pure, Shapes
 from optimizer.expressions.operand_checks import (
     Comparison,
     SideOf,
@@ -316,6 +316,9 @@ class _Condition:
         if any(function is each for each in ROUNDING) and len(arguments) == 1:
             found = self._read(arguments[0])
             return None if found is None or found[0] is not float else found
+        if getattr(function, SKIPS_NONE, False):  # None is no `CutPoint`
+            called, *rest = arguments
+            function, arguments = getattr(called, "value", None), tuple(rest)
         directions = getattr(function, MONOTONE, ())
         merged: Directions | None = {}
         for direction, argument in zip(directions, arguments, strict=False):

@@ -73,6 +73,16 @@ def monotone(*directions: int) -> Callable[[F], F]:
     return mark
 
 
+SKIPS_NONE = "skips_none"
+
+
+def skips_none(function: F) -> F:
+    """Mark a function that calls its first argument with the others, or returns None if one of
+    these is None."""
+    function.__dict__[SKIPS_NONE] = True
+    return function
+
+
 class ComparedLike:
     """Base of values that have a place in the order of other values, with which they compare.
 

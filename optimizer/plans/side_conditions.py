@@ -36,8 +36,7 @@ are checked. So are those of an equation in other words that is attempted, or in
 A test that something raises, `not succeeds(o.qty < c.tier)`, is true only for rows of other
 operands: it gets a key that matches nothing, `nan == nan`. So does a constant that is false.
 
-For a join with written keys, and for nodes that count matches instead of making pairs, only tests
-that cannot raise are taken.
+For a join with written keys, only tests that cannot raise are taken.
 
 `ranges_of` finds comparisons of a value of one side with a range of the other.
 
@@ -93,7 +92,7 @@ from optimizer.expressions.operand_checks import (
     orders_in,
     without_attempts,
 )
-from optimizer.expressions.text import first, one_row
+from optimizer.expressions.text import first, one_row, without_none_tests
 from optimizer.plans.properties import bindings, fact, once, row_shape, shapes
 from optimizer.record import record
 from optimizer.traverse import called
@@ -378,9 +377,7 @@ class _Finder:
 
     def _drops(self, side: str, test: Expr) -> bool:
         """Return True if a row that fails the test of its side can be left out of the join."""
-        if not total(test, self._shapes) and (
-            self._is_strict or not isinstance(self._node, plan.Join)
-        ):
+        if self._is_strict and not total(test, self._shapes):
             return False
         if isinstance(self._node, plan.Join):
             return True
@@ -486,8 +483,21 @@ def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], t
         else:
             other.append(test)
         if len(found) == 2 or not (is_used or total(test, of) or _is_checked(join, test)):
-            return found, (*other, *tests[place + 1 :])
-    return found, tuple(other)
+            other += tests[place + 1 :]
+            break
+    return found, tuple(test for test in other if not _follows_from(test, used, of))
+
+
+def _follows_from(test: Expr, comparisons: Sequence[Expr], of: Shapes) -> bool:
+    """Return True for an attempted test for None of a value that an attempted order compares."""
+    match without_none_tests(test, of):
+        case Attempt(Operation("is not", (value, Constant(None))), otherwise) if otherwise == FALSE:
+            every = [without_none_tests(each, of) for each in comparisons]
+            tried = [e.of for e in every if isinstance(e, Attempt) and e.otherwise == FALSE]
+            orders = [o for o in tried if isinstance(o, Operation) and any(orders_in(o))]
+            return any(value in order.operands for order in orders)  # None has no order
+        case _:
+            return False
 
 
 def _is_checked(join: AnyJoin, test: Expr) -> bool:

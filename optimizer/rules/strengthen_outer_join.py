@@ -30,8 +30,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.expr import NONE, Constant, Expr, Function, Lifted, Operation, Parameter
-from optimizer.expressions.knowledge import Shapes, total
+from optimizer.expr import (
+    FALSE,
+    NONE,
+    And,
+    Attempt,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    Lifted,
+    Operation,
+    Parameter,
+)
+from optimizer.expressions.knowledge import SKIPS_NONE, Shapes, total
 from optimizer.expressions.simplification import is_not_none
 from optimizer.expressions.text import is_too_long, over, without_none_tests
 from optimizer.plans import clauses
@@ -114,7 +126,22 @@ def _is_false(test: Expr, of: Shapes) -> bool:
     match test:
         case Constant(value):
             return not value
+        case And(tests):  # the first one that is false is the last one that is evaluated
+            return _is_false(tests[0], of)
+        case Attempt(Operation("is not", (value, Constant(None))), otherwise):
+            return otherwise == FALSE and _is_none(value)
         case Operation("==", (side, Constant(None))) | Operation("==", (Constant(None), side)):
             return is_not_none(side, of)
+        case _:
+            return False
+
+
+def _is_none(value: Expr) -> bool:
+    """Return True for None, and for a call with an argument None that gives None or raises."""
+    match value:
+        case Constant(None):
+            return True
+        case Call(Constant(function), (_, *arguments), ()) if getattr(function, SKIPS_NONE, False):
+            return any(map(_is_none, arguments))
         case _:
             return False

@@ -43,6 +43,9 @@ class RowsByKey(Protocol):
     def by_key(self) -> Mapping[Any, Row]:
         """The rows by key."""
 
+    def keys_of(self, rows: Sequence[Row]) -> Iterable[Any]:
+        """Return the keys of rows, as `key` returns or refuses each."""
+
 
 def engine_of(thing: InDatabase) -> Engine:
     """Return the engine of a database, or of an object of it."""

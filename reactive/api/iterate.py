@@ -1,4 +1,4 @@
-"""A step applied to relations over and over: `times` rounds, or until nothing changes.
+"""A step applied to relations over and over: `times` rounds, or until a condition or no change.
 
     x(0) = start        x(r + 1) = step(x(r))        the view is x(times), or the x that stays
 
@@ -84,6 +84,7 @@ from reactive.api.columns import kind_shown, take_callable
 from reactive.api.comprehending import level_of, set_level
 from reactive.api.fixpoint import call_step, check_count, parameters
 from reactive.api.relation import AnyRelation, Relation, views_of
+from reactive.api.stop_condition import step_until
 from reactive.engine.collections.inner_changes import nested_class
 from reactive.engine.collections.zset import canonical
 from reactive.engine.runtime.boundary import outermost
@@ -105,7 +106,7 @@ def iterate(
     start: Relation[T],
     *,
     times: int | None = None,
-    until: Literal["settled"] | None = None,
+    until: Literal["settled"] | Callable[..., object] | None = None,
     max_rounds: int | None = None,
     tolerance: float | None = None,
     of: Of | None = None,
@@ -119,7 +120,7 @@ def iterate(
     start: tuple[Relation[T], Relation[U]],
     *,
     times: int | None = None,
-    until: Literal["settled"] | None = None,
+    until: Literal["settled"] | Callable[..., object] | None = None,
     max_rounds: int | None = None,
     tolerance: float | Sequence[float | None] | None = None,
     of: Sequence[Of | None] | None = None,
@@ -135,7 +136,7 @@ def iterate(
     start: tuple[Relation[T], Relation[U], Relation[V]],
     *,
     times: int | None = None,
-    until: Literal["settled"] | None = None,
+    until: Literal["settled"] | Callable[..., object] | None = None,
     max_rounds: int | None = None,
     tolerance: float | Sequence[float | None] | None = None,
     of: Sequence[Of | None] | None = None,
@@ -152,7 +153,7 @@ def iterate(
     start: tuple[Relation[T], Relation[U], Relation[V], Relation[W]],
     *,
     times: int | None = None,
-    until: Literal["settled"] | None = None,
+    until: Literal["settled"] | Callable[..., object] | None = None,
     max_rounds: int | None = None,
     tolerance: float | Sequence[float | None] | None = None,
     of: Sequence[Of | None] | None = None,
@@ -166,7 +167,7 @@ def iterate(
     start: Any,
     *,
     times: int | None = None,
-    until: str | None = None,
+    until: Literal["settled"] | Callable[..., object] | None = None,
     max_rounds: int | None = None,
     tolerance: Any = None,
     of: Any = None,
@@ -182,8 +183,11 @@ def iterate(
         relations may be bags, and it need not be monotone.
     start: the relation of round 0, or a tuple with one per parameter.
     times: the number of rounds, from 0 on.
-    until: "settled" in place of `times`: stop after a round that changes no row.
-    max_rounds: the most rounds until the loop settles; by default 10,000.
+    until: in place of `times`: "settled", to stop after a round that changes no row; or callable, a
+        relation per parameter -> condition, to stop at the first round, from round 0 on, whose rows
+        fulfil it, as in `lambda rows: all(row.error < 0.1 for row in rows)`. A loop that no longer
+        changes stops, too.
+    max_rounds: the most rounds until the loop stops; by default 10,000.
     tolerance, of: a number, and callable, row -> number: a row is emitted to the next round, and at
         the end, if its value differs by `tolerance` or more from that of the last emitted row of
         its key. All other fields of a row must be determined by its key. For several relations `of`
@@ -221,6 +225,13 @@ def iterate(
     >>> halves = iterate(lambda n: n.select(lambda x: x // 2), numbers, until="settled")
     >>> list(halves.materialize())
     [0, 0]
+
+    Until a condition holds:
+
+    >>> large = iterate(lambda n: n.select(lambda x: 2 * x), numbers,
+    ...     until=lambda n: all(x > 100 for x in n)).materialize()
+    >>> sorted(large)
+    [128, 640]
     >>> readings = Database().table(tuple[str, float], name="readings")
     >>> cooled = iterate(lambda r: r.select(lambda x: (x[0], x[1] / 2)), readings, times=3,
     ...     tolerance=0.5, of=lambda x: x[1], contraction=0.5).materialize()
@@ -233,6 +244,9 @@ def iterate(
     names = parameters(step, "iterate")
     starts = _starts(names, start)
     rounds, most = _rounds(times, until, max_rounds)
+    if callable(until):
+        _check_condition(until, names, contraction)
+        step = step_until(step, until)
     level, engine, made = call_step(
         step, names, is_set=False, is_single=len(names) == 1, starts=starts
     )
@@ -290,11 +304,24 @@ def _rounds(times: Any, until: Any, max_rounds: Any) -> tuple[int | None, int]:
             raise PlanError("max_rounds= belongs to until=: times= says how many rounds there are")
         check_count("times", times)
         return times, 0
-    if until != "settled":
-        raise PlanError(f'until={until!r:.60}: it may be "settled"')
+    if until != "settled" and not callable(until):
+        raise PlanError(f'until={until!r:.60}: it may be "settled" or a condition on the rows')
     most = MANY if max_rounds is None else max_rounds
     check_count("max_rounds", most)
     return None, most
+
+
+def _check_condition(until: Any, names: tuple[str, ...], contraction: Any) -> None:
+    """Refuse a condition of other relations than the step's, or with a contraction."""
+    if len(parameters(until, "until of iterate")) != len(names):
+        raise PlanError(
+            f"the condition until= takes the relations of the step, {', '.join(map(repr, names))}"
+        )
+    if contraction is not None:
+        raise PlanError(
+            'contraction= belongs to times= or until="settled": a loop that ends at a condition '
+            "has no bound\n  leave contraction= out"
+        )
 
 
 def _tolerances(

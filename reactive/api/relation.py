@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from reactive.api.parameter import Parameter
     from reactive.api.table import Table
     from reactive.api.view import AnyView, View
+    from reactive.api.windows import TimeWindow, TimeWindows
     from reactive.engine.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
@@ -337,6 +338,36 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             allow_equal=allow_equal,
         )
         return self._new(node, other)
+
+    def window(
+        self, windows: TimeWindows, at: Callable[[*Ts], Any] | str
+    ) -> Relation[*Ts, TimeWindow]:
+        """Append a binding: pair each row with the windows of time that it belongs to.
+
+        A window is a tuple `(start, end)`, with these names; `group_by` groups by it. A row whose
+        time is None, NaN or infinite belongs to no window, and is left out.
+
+        Parameters
+        ----------
+        windows: `tumbling(size)` or `hopping(size, every)`, see there.
+        at: callable, bindings -> time; or the name of a field. Times are datetimes, dates or
+            numbers, as the size of the windows says.
+
+        State: none. Cost: O(changed rows and their windows). See docs/time.md.
+
+        Raises
+        ------
+        TypeError: the time of a row is of another kind than the windows, when the row comes.
+
+        >>> from reactive import Count, Database, tumbling
+        >>> clicks = Database().table(tuple[str, int], name="clicks")
+        >>> per_ten = clicks.window(tumbling(10), at=lambda c: c[1])
+        >>> counts = per_ten.group_by(lambda c, w: (c[0], w.start)).aggregate(Count()).materialize()
+        >>> clicks.add_all([("home", 3), ("home", 5), ("home", 12)])
+        >>> dict(counts)
+        {('home', 0): 2, ('home', 10): 1}
+        """
+        return self._new(windows.plan_over(self, at))
 
     def left_asof_join(
         self,

@@ -108,6 +108,10 @@ class SpilledKeyedStore:
 
     def recount(self) -> None: ...
 
+    def keys_of(self, rows: Sequence[Row]) -> Iterable[Any]:
+        """Return the keys of rows."""
+        return map(self.key, rows)
+
     def expect(self, keys: Iterable[Any]) -> None:
         """Fetch the rows of keys that are about to be read, in one batch."""
         marks = {mark for mark in map(_key_mark, keys) if mark is not None}

@@ -33,7 +33,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "neither": ({}, "iterate has neither times= nor until="),
     "both": ({"times": 2, "until": "settled"}, "iterate has both times= and until="),
     "max_rounds_of_times": ({"times": 2, "max_rounds": 9}, "max_rounds= belongs to until="),
-    "until_what": ({"until": "done"}, "until='done': it may be \"settled\""),
+    "until_what": ({"until": "done"}, "until='done': it may be \"settled\" or a condition"),
     "no_rounds": ({"until": "settled", "max_rounds": 0}, "max_rounds is a number of rounds, not 0"),
     "tolerance_without_of": ({"times": 2, "tolerance": 1}, "has tolerance= but no of="),
     "of_without_tolerance": ({"times": 2, **OF}, "has of= but no tolerance="),

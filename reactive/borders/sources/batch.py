@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
@@ -211,6 +211,12 @@ class Targets:
         keyed = keyed_of(self.tables[number])
         assert keyed is not None
         return keyed.key
+
+    def by_key(self, number: int, rows: Sequence[Row]) -> dict[Any, Row]:
+        """Return rows by their keys; of rows with the same key, the last one."""
+        keyed = keyed_of(self.tables[number])
+        assert keyed is not None
+        return dict(zip(keyed.keys_of(rows), rows, strict=True))
 
     def is_keyed(self, number: int) -> bool:
         """Return True if the table has a key."""

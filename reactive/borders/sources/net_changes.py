@@ -138,8 +138,7 @@ class _Changes:
 
     def _all_by_key(self, number: int, rows: list[Row], deleted: Collection[Any]) -> None:
         """Do the work of `by_key` if no row is or was left out, in a third of the time."""
-        held, key_of = self._targets.held(number), self._targets.key_of(number)
-        latest = {key_of(row): row for row in rows}
+        held, latest = self._targets.held(number), self._targets.by_key(number, rows)
         self._targets.expect(number, [*latest, *deleted])
         come = {key: row for key, row in latest.items() if key not in held or held[key] != row}
         ending = [key for key in dict.fromkeys(deleted) if key not in latest]
@@ -254,8 +253,7 @@ class _Changes:
         """
         wanted = self._accepted_rows(number, wanted, owner)
         if number != NOWHERE and self._targets.is_keyed(number):
-            key_of = self._targets.key_of(number)
-            wanted = list({key_of(row): row for row in wanted}.values())
+            wanted = list(self._targets.by_key(number, wanted).values())
         if not old and self._left_out is None:
             self._net.come.setdefault(number, []).extend(wanted)
             return tuple(wanted)

@@ -35,7 +35,7 @@ from reactive.engine.collections.index import NO_MATCH, Key, KeyedPair, Mark
 from reactive.engine.collections.zset import Family, Pair, Row, UnorderedError, family_of
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.matching import Change
-from reactive.engine.operators.predicate_matching import PredicateMatching
+from reactive.engine.operators.predicate_matching import PredicateMatching, changes_of_switch
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 FEW = 32
@@ -350,22 +350,14 @@ class BoundMatching:
 
     def _fall_back(self, left: Sequence[KeyedPair]) -> Sequence[Change]:
         """Test pairs from now on; return the changes since the last step."""
-        now = [*self._left.index.items()]
-        before: dict[tuple[Key, Row], int] = {}
-        for key, (row, weight) in [*now, *((k, (r, -w)) for k, (r, w) in left)]:
-            before[key, row] = before.get((key, row), 0) + weight
+
+        def change_before(key: Key, row: Row, weight: int) -> Change:
+            return self._change(key, row, weight, self._value(0, key, row))
+
         plain = self._make()
-        plain.step(now, ())
-        moved: dict[Row, tuple[int, int]] = {}
-        for (key, row), weight in before.items():
-            if weight:
-                _, partnered, alone = self._change(key, row, weight, self._value(0, key, row))
-                moved[row] = (-partnered, -alone)
-        for row, partnered, alone in plain.contents():
-            more = moved.get(row, (0, 0))
-            moved[row] = (more[0] + partnered, more[1] + alone)
+        found = changes_of_switch(plain, self._left.index.items(), left, change_before)
         self._plain, self._fell = plain, True
-        return [(row, *change) for row, change in moved.items() if any(change)]
+        return found
 
 
 class _Order:

@@ -91,6 +91,11 @@ class KeyMatching:
         self._last: dict[Key, int] = {}
         self.touched = 0
 
+    @property
+    def by_key(self) -> KeyMatching:
+        """The matching that knows the partners of a key."""
+        return self
+
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
         """Return the changes of left rows, also of those whose key got or lost its last partner."""
         if len(right) == 1 and not left:
@@ -242,8 +247,10 @@ class MatchingJoin:
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Pair]:
         """Return the delta of the part; a batch of left rows makes a batch."""
-        if type(left) is KeyedBatch and type(self._matching) is KeyMatching:
-            return self._step_batch(self._matching, left, right)
+        if type(left) is KeyedBatch:
+            by_key: KeyMatching | None = getattr(self._matching, "by_key", None)
+            if by_key is not None:
+                return self._step_batch(by_key, left, right)
         both_changed = bool(left and right)
         return self._part(self._matching.step(left, right), both_changed=both_changed)
 

@@ -68,6 +68,7 @@ from reactive.engine.operators import (
     aggregate,
     asof_join,
     bound_matching,
+    checked_matching,
     hash_matching,
     matching,
     moving_window,
@@ -318,7 +319,7 @@ def _make_matching(
     pair: Callable[[Row, Row], Row],
     count: predicate_matching.PartnerLoop | None,
 ) -> matching.Matching:
-    """Return the matching of a join: by hash, by key, by a bound, or by pairs."""
+    """Return the matching of a join: by hash, by key, by checked keys, by a bound, or by pairs."""
     if (found := lookups.looked_up(node.match)) is not None:
         value, memory = found
         return hash_matching.HashMatching(
@@ -327,11 +328,13 @@ def _make_matching(
     if whole is None or by_key_alone(node):
         return matching.KeyMatching(left.index)
     fits = _predicate_of_two(on, pair), _predicate_of_two(whole, pair)
-    bound = None if isinstance(node, plan.OuterJoin) else multiway.bound_of(node)
 
     def by_pairs() -> predicate_matching.PredicateMatching:
         return predicate_matching.PredicateMatching(left, right, *fits, count)
 
+    if on is None:
+        return checked_matching.CheckedMatching(left, right, by_pairs)
+    bound = None if isinstance(node, plan.OuterJoin) else multiway.bound_of(node)
     if bound is None:
         return by_pairs()
     sides = _bound_side(bound.left, bindings(node.left)), _bound_side(bound.right, 1)

@@ -17,7 +17,7 @@ Source: [i3ql] exists and not exists; [dbsp] section 4, antijoin.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reactive.engine.collections.index import (
@@ -258,3 +258,30 @@ class PredicateMatching:
             if partnered or alone:
                 out.append((row, partnered, alone))
         return out
+
+
+def changes_of_switch(
+    plain: PredicateMatching,
+    rows: Iterable[KeyedPair],
+    delta: Sequence[KeyedPair],
+    change_before: Callable[[Key, Row, int], Change],
+) -> list[Change]:
+    """Fill `plain`, which replaces another matching; return what changes by the last step.
+
+    `rows` are the current left rows, to which `delta` is already applied. `change_before` returns
+    the parts of a left row's weight as of the commit before.
+    """
+    now = [*rows]
+    before: dict[tuple[Key, Row], int] = {}
+    for key, (row, weight) in [*now, *((k, (r, -w)) for k, (r, w) in delta)]:
+        before[key, row] = before.get((key, row), 0) + weight
+    plain.step(now, ())
+    moved: dict[Row, tuple[int, int]] = {}
+    for (key, row), weight in before.items():
+        if weight:
+            _, partnered, alone = change_before(key, row, weight)
+            moved[row] = (-partnered, -alone)
+    for row, partnered, alone in plain.contents():
+        more = moved.get(row, (0, 0))
+        moved[row] = (more[0] + partnered, more[1] + alone)
+    return [(row, *change) for row, change in moved.items() if any(change)]

@@ -58,6 +58,7 @@ LAZY_MODULES = (
     "reactive.engine.dataflow.snapshot",
     "reactive.engine.operators.asof_join",
     "reactive.engine.operators.bound_matching",
+    "reactive.engine.operators.checked_matching",
     "reactive.engine.operators.cycles",
     "reactive.engine.operators.extremes_by",
     "reactive.engine.operators.fixpoint.closure",

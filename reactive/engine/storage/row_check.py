@@ -414,8 +414,12 @@ class KeyedStore:
         return True
 
     def keys_of(self, rows: Sequence[Row]) -> Iterable[Any]:
-        """Return the keys of rows; keys that may be a NaN are checked one by one."""
-        keys = list(map(self.call, rows))
+        """Return the keys of rows; keys that may be a NaN, or raise, are checked one by one."""
+        try:
+            keys = list(map(self.call, rows))
+        except Exception as error:
+            reraise_asynchronous(error)
+            return map(self.key, rows)
         return keys if SURE.issuperset(map(type, keys)) else map(self.key, rows)
 
     def remove(self, row: Row, count: int) -> Pair:

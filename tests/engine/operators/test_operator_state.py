@@ -53,7 +53,7 @@ COMPUTED = {
         "the rows of its inputs are what takes long, and it would have to hold them again",
     ),
     **dict.fromkeys(
-        ("KeyMatching", "BoundMatching", "HashMatching", "PredicateMatching"),
+        ("KeyMatching", "CheckedMatching", "BoundMatching", "HashMatching", "PredicateMatching"),
         "holds rows of its inputs by what matches them",
     ),
     **dict.fromkeys(

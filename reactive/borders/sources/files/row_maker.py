@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from itertools import starmap
 from operator import itemgetter
 from typing import Any
 
@@ -77,6 +78,8 @@ class RecordMaker:
         names = [field.name for field in self.fields]
         self._get: Any = itemgetter(*names) if len(names) > 1 else None
         by_name = any(f.parameter.kind is inspect.Parameter.KEYWORD_ONLY for f in self.fields)
+        self._is_by_place = not by_name
+        """True if the constructor takes all fields by place."""
         self._make: Callable[[Sequence[Any]], Any] = (
             (lambda values: kind(**dict(zip(names, values, strict=True))))
             if by_name
@@ -98,6 +101,20 @@ class RecordMaker:
         if isinstance(value, self._kind):
             return value
         raise UnfitFieldValue(value, self._kind)
+
+    def of_objects(self, values: Sequence[Any]) -> list[Any]:
+        """Return the records made of JSON objects, as `of_object` makes them one by one."""
+        if {*map(type, values)} <= _OBJECTS:
+            try:
+                found = [*map(self._get, values)]
+            except (KeyError, TypeError):
+                return [self.of_object(value) for value in values]
+            fields = zip(self.fields, zip(*found, strict=True), strict=False)
+            if all(k in field.is_plain for field, column in fields for k in {*map(type, column)}):
+                return [
+                    *(starmap(self._kind, found) if self._is_by_place else map(self._make, found))
+                ]
+        return [self.of_object(value) for value in values]
 
     def of_values(self, values: tuple[Any, ...]) -> Any:
         """Return a record made of one value for each field."""
@@ -179,6 +196,10 @@ class ValueMaker:
         self._kind = kind
         self.of_object: Made = from_json(kind, record_maker(by_name), by_name=by_name)
         """Make a row of a JSON value."""
+
+    def of_objects(self, values: Sequence[Any]) -> list[Any]:
+        """Return the rows made of JSON values."""
+        return [self.of_object(value) for value in values]
 
     def of_cells(self, columns: Sequence[str]) -> Callable[[Sequence[str]], Any]:
         """Return a function that makes rows of cells."""

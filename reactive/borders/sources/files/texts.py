@@ -27,7 +27,8 @@ from reactive.engine.runtime.large_stack import NESTED, is_too_deep
 from reactive.errors import SourceError
 
 EVERY = 0xFF
-"""The lines between two checks whether to stop, minus one."""
+"""The lines between two checks whether to stop, minus one. JSON lines between them are converted
+together."""
 OPEN = "a quote that begins here is not closed by the end of the file"
 
 
@@ -37,8 +38,8 @@ class Lines:
     def __init__(self, maker: RecordMaker | ValueMaker, encoding: str, grows: bool) -> None:
         self._grows = grows
         self._make = maker.of_object
+        self._make_all = maker.of_objects
         self._encoding = encoding
-        self._is_record = isinstance(maker, RecordMaker)
 
     def grows(self, path: str) -> bool:
         """Return True if a line break is one byte, so that the last lines can be read alone."""
@@ -89,33 +90,56 @@ class Lines:
         )
 
     def _block(self, data: bytes, place: FilePlace) -> LineBlock:
-        """Convert whole lines, the first of which is the one after `place`."""
+        """Convert whole lines, the first of which is the one after `place`.
+
+        Some lines are converted together; if one of them cannot be, each is by itself.
+        """
         texts = decode_bytes(data, self._encoding, place).split("\n")
+        lines = len(texts) - 1
+        if not texts[-1]:
+            texts.pop()
         rows: list[Any] = []
         refused: list[Refused] = []
-        make, encoding, number = self._make, self._encoding, place.lines
+        for first in range(0, len(texts), EVERY + 1):
+            place.limits.go_on()
+            some = texts[first : first + EVERY + 1]
+            try:
+                rows += self._make_all(_json_values(some, self._encoding))
+            except Exception as error:
+                reraise_asynchronous(error)
+                self._convert_each(some, replace(place, lines=place.lines + first), rows, refused)
+        return LineBlock(digest_of(memoryview(data)), len(data), lines, rows, tuple(refused))
+
+    def _convert_each(
+        self, texts: Sequence[str], place: FilePlace, rows: list[Any], refused: list[Refused]
+    ) -> None:
+        """Convert lines, each by itself, to `rows`; those that cannot be are in `refused`."""
         limits = place.limits
-        longest = limits.max_line
-        for text in texts:
-            number += 1
-            if not number & EVERY:
-                limits.go_on()
+        for number, text in enumerate(texts, place.lines + 1):
             if not text or text.isspace():
                 continue
             try:
                 if len(text) > NESTED:
-                    if len(text) > longest:
-                        check_row_length(len(text), limits)
+                    check_row_length(len(text), limits)
                     check_depth(text)
-                rows.append(make(_json_value(check_encoding(text, encoding))))
+                rows.append(self._make(_json_value(check_encoding(text, self._encoding))))
             except Exception as error:
                 reraise_asynchronous(error)
                 refused.append(
                     Refused(printable(text), unfit_part_error(place.path, f"line {number}", error))
                 )
-        return LineBlock(
-            digest_of(memoryview(data)), len(data), len(texts) - 1, rows, tuple(refused)
-        )
+
+
+def _json_values(texts: Sequence[str], encoding: str) -> list[Any]:
+    """Return the value of each line; raise if one of them needs a look of its own."""
+    if max(map(len, texts)) > NESTED:
+        raise ValueError("a long line")
+    scan, values = _scan_value, list[Any]()
+    for text in texts:
+        value, end = scan(text, 0)
+        values.append(value if end == len(text) else json.loads(text))
+    check_encoding("".join(texts), encoding)
+    return values
 
 
 _scan_value: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]

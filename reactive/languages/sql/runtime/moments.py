@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from optimizer.expressions.knowledge import pure
+from optimizer.expressions.knowledge import pure, skips_none
 from reactive.languages.sql.runtime.times import EPOCH, Moment, as_timestamp
 
 _DAY = re.compile(r"\s*(-?\d+)([-/\\ ])(\d{1,2})\2(\d{1,2})( \(BC\))?")
@@ -174,6 +174,7 @@ class Unrepresentable(ValueError):
 
 
 @pure
+@skips_none
 def strict_call(function: Callable[..., Any], *values: Any) -> Any:
     """Return the function of the values, or None if one is None.
 

@@ -17,7 +17,6 @@ from reactive.borders.sources.files.blocks import KeptBlocks, LineBlock
 from reactive.borders.sources.files.row_maker import RecordMaker, make_row_maker
 from reactive.borders.sources.files.texts import FileChunk, FilePlace, Lines
 from tests.budget import examples
-from tests.counted_calls import own_calls_of
 
 
 class Sale(NamedTuple):
@@ -112,28 +111,29 @@ def versions(count: int) -> Iterator[Sequence[str]]:
 
 
 def conversions(count: int) -> list[int]:
-    """Return the calls of the project's functions that read each version of a file."""
+    """Return the number of lines that are converted to read each version of a file."""
     kept, lines, found = KeptBlocks(), form(), list[int]()
+    make_all = lines._make_all
+
+    def counted(values: Sequence[Any]) -> list[Any]:
+        found[-1] += len(values)
+        return make_all(values)
+
+    lines._make_all = counted
     for version in versions(count):
-        data = "".join(version).encode()
-        chunks: list[FileChunk] = []
+        found.append(0)
         place = FilePlace("f", blocks=kept.of("f"))
-
-        def read(data: bytes = data, place: FilePlace = place, into: list[Any] = chunks) -> None:
-            into.append(lines.take(data, place, is_calm=True))
-
-        found.append(own_calls_of(read).calls)
-        kept.replace("f", chunks[0].blocks)
+        chunk = lines.take("".join(version).encode(), place, is_calm=True)
+        kept.replace("f", chunk.blocks)
     return found
 
 
-def test_one_line_of_many_takes_the_calls_of_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_line_of_many_takes_the_lines_of_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "LEAST", 0)
     monkeypatch.setattr(blocks, "SIZE", 1000)
-    few, many = conversions(500), conversions(5_000)
-    assert many[0] > 9 * few[0]
-    blocks_more = 5_000 * len(line(4999)) // 1000  # each is hashed
-    assert all(one < many[0] / 10 + blocks_more for one in many[1:]), (few, many)
+    first, *edits = conversions(5_000)
+    assert first == 5_000
+    assert max(edits) < 3 * 1000 / len(line(1)), edits
 
 
 def test_a_watched_file_is_followed_through_edits(tmp_path: Path, small_blocks: None) -> None:
@@ -149,3 +149,21 @@ def test_a_watched_file_is_followed_through_edits(tmp_path: Path, small_blocks: 
             table.catch_up(30)
             assert sorted(table) == sorted(Sale(**json.loads(text)) for text in version)
             view.verify()
+
+
+@given(TEXTS, st.booleans())
+@examples(150)
+def test_lines_together_give_what_each_line_gives_by_itself(text: str, is_calm: bool) -> None:
+    together, alone = form(), form()
+    alone._make_all = None  # type: ignore[assignment]  # raises: each line is converted by itself
+    place = FilePlace("a")
+    assert told(together.take(text.encode(), place, is_calm=is_calm)) == told(
+        alone.take(text.encode(), place, is_calm=is_calm)
+    )
+
+
+def test_lines_of_other_kinds_are_converted_as_alone() -> None:
+    given = [{"id": 1, "note": "a"}, {"note": "b", "id": 2}, {"id": 3, "note": "c", "more": 4}]
+    maker = make_row_maker(Sale, by_name=False)
+    assert maker.of_objects(given) == [maker.of_object(each) for each in given]
+    assert maker.of_objects([]) == []
