@@ -163,6 +163,8 @@ class Nearest:
         self._looks_ahead = direction != "backward"
         self._tolerance = tolerance
         self._or_at = not is_strict
+        self.is_shared = tolerance is None and direction != "nearest"
+        """True if all left rows between two neighbours of the right have the same partner."""
 
     def partner(self, time: Any, rows: TimedRows | None) -> Row:
         """Return the row of the other side for a time; `NOBODY` if there is none."""
@@ -177,6 +179,23 @@ class Nearest:
         if found is None or not self._is_near(time, found):
             return NOBODY
         return rows.first_at(found)
+
+    def followers(self, time: Any, others: TimedRows | None, rows: TimedRows) -> list[Any]:
+        """Return the rows, with times, of which a row at `time` is the partner if it is there.
+
+        `others` are the rows of its side. The partner `is_shared`.
+        """
+        first, last = self.reach(time, others)
+        found = list(rows.between(first, last))
+        begin, end = 0, len(found)
+        leaves_first = self._looks_ahead if self._or_at else self._looks_back
+        if leaves_first and first is not None:
+            while begin < end and found[begin][0] == first:
+                begin += 1
+        if not leaves_first and last is not None:
+            while begin < end and found[end - 1][0] == last:
+                end -= 1
+        return found[begin:end]
 
     def _is_near(self, time: Any, found: Any) -> bool:
         if self._tolerance is None:
@@ -270,6 +289,9 @@ class AsofJoin:
                 self._change(each, is_left=False)
             return
         nearest, partners = self._nearest, self._right.get(key)
+        if nearest.is_shared and len(placed) == 1:
+            self._change_partner(rows, placed[0], out)
+            return
         near: dict[int, tuple[Any, Row, int, Row]] = {}
         for time in dict.fromkeys(each[1] for each in placed):
             for at, row, weight in rows.between(*nearest.reach(time, partners)):
@@ -282,6 +304,24 @@ class AsofJoin:
         for at, row, weight, old in near.values():
             new = nearest.partner(at, partners)
             if new is not old and new != old:
+                self._emit(row, old, -weight, out)
+                self._emit(row, new, weight, out)
+
+    def _change_partner(self, rows: TimedRows, placed: Placed, out: list[Pair]) -> None:
+        """Change one right row, which `is_shared`, and the partner of the left rows near it."""
+        key, time = placed[:2]
+        near, partners = self._nearest, self._right.get(key)
+        followers = near.followers(time, partners, rows)
+        if not followers:
+            self._change(placed, is_left=False)
+            return
+        self.touched += len(followers)
+        at = followers[0][0]
+        old = near.partner(at, partners)
+        self._change(placed, is_left=False)
+        new = near.partner(at, self._right.get(key))
+        if new is not old and new != old:
+            for _, row, weight in followers:
                 self._emit(row, old, -weight, out)
                 self._emit(row, new, weight, out)
 
