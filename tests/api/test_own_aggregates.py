@@ -34,6 +34,7 @@ from reactive import (
     Sum,
     Variance,
 )
+from tests.budget import sampled
 
 BUILT_IN: tuple[Any, ...] = (
     *(Aggregate, Avg, Collect, Count, CountDistinct, Max, Min, Monoid, Sum),
@@ -97,6 +98,7 @@ def _played(query: str, name: str, policy: Policy) -> list[str]:
 
 
 @pytest.mark.long
+@sampled
 @pytest.mark.parametrize("policy", ["raise", "drop", "null"])
 @pytest.mark.parametrize("query", QUERIES)
 def test_an_own_aggregate_may_have_the_name_of_any_other(query: str, policy: Policy) -> None:

@@ -21,12 +21,13 @@ from asv_benchmarks.shapes import check, made
 from asv_benchmarks.turns import Beside
 from asv_benchmarks.workload import batch_of
 from asv_benchmarks.workload import load as fill
+from tests.budget import share_of
 
 TINY = 60
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cliff", CLIFFS, ids=lambda cliff: cliff.name)
+@pytest.mark.parametrize("cliff", share_of(CLIFFS, "cliffs", 3), ids=lambda cliff: cliff.name)
 def test_a_cliff_is_measured_on_sides_that_are_equal(cliff: Cliff) -> None:
     found = measured(cliff, size=min(TINY, cliff.size), runs=1)
     assert min(found.engine, found.twin, found.ratio) > 0

@@ -20,6 +20,7 @@ from asv_benchmarks.grid.query import query_text
 from asv_benchmarks.grid.rows import Data
 from asv_benchmarks.turns import TURN, Beside, Times, beside, time_batches
 from asv_benchmarks.workload import Result, Side, TableDelta, Verb, load
+from tests.budget import share_of
 
 CELLS = all_cells()
 SIZE, CHANGES, BATCHES = 60, 30, 4
@@ -33,7 +34,7 @@ def verified(sides: list[Side]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", share_of([*CELLS], "grid", 3))
 def test_engine_and_twin_are_equal(name: str) -> None:
     if CELLS[name].rows == "Struct":
         pytest.importorskip("msgspec")
@@ -49,7 +50,7 @@ def test_engine_and_twin_are_equal(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", share_of([*CELLS], "batches", 3))
 def test_batches_leave_engine_and_twin_equal_until_all_rows_are_gone(name: str) -> None:
     if CELLS[name].rows == "Struct":
         pytest.importorskip("msgspec")

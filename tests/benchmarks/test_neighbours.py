@@ -13,6 +13,7 @@ from asv_benchmarks.neighbours.judged import different, pairs_of, report, told, 
 from asv_benchmarks.neighbours.query import Query, difference
 from asv_benchmarks.neighbours.variations import families, spelled
 from asv_benchmarks.neighbours.world import World
+from tests.budget import share_of
 
 FAMILIES = families()
 QUERIES = {query.name: query for family in FAMILIES for query in (family.first, *family.others)}
@@ -50,7 +51,7 @@ def test_spellings_of_a_query_agree(family: Any) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", share_of([*QUERIES], "neighbours", 4))
 def test_views_follow_their_changes(name: str) -> None:
     followed(QUERIES[name])
 
