@@ -86,6 +86,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.engine.runtime.collector.MANY": Threshold(1),
     "reactive.engine.runtime.collector.MOST": Threshold(0),
     "reactive.engine.collections.key_orders.MANY": Threshold(1),
+    "reactive.engine.collections.merged_rows.MANY": Threshold(1),
     "reactive.engine.collections.range_index.WIDTH": Threshold(2),
     "reactive.engine.operators.plain.MOST_NESTED": Threshold(2, 15),
     "reactive.engine.operators.order_by.MANY": Threshold(0),

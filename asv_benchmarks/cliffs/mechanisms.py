@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from asv_benchmarks.cliffs.cliff import Cliff, Sides, Timed
-from reactive import Avg, Database, Sum
+from reactive import Avg, CountDistinct, Database, Sum
 
 CHANGES, PER_CUSTOMER = 100, 20
 
@@ -81,6 +81,11 @@ def _by_nation(db: Database, orders: Any, customers: Any) -> Any:
     return both.group_by(lambda o, c: c.nation).aggregate(Sum(lambda o, c: o.amount))
 
 
+def _amounts_by_nation(db: Database, orders: Any, customers: Any) -> Any:
+    both = orders.join(customers, on=lambda o, c: o.customer == c.id)
+    return both.group_by(lambda o, c: c.nation).aggregate(CountDistinct(lambda o, c: o.amount))
+
+
 def _by_nation_if_any(db: Database, orders: Any, customers: Any) -> Any:
     both = orders.left_join(customers, on=lambda o, c: o.customer == c.id)
     groups = both.group_by(lambda o, c: None if c is None else c.nation)
@@ -118,6 +123,15 @@ QUESTIONS = (
         "hot",
         is_same=False,
         most=6.0,
+    ),
+    Question(
+        "`join` and `CountDistinct`, a hot customer moves",
+        "`join` and `Sum`",
+        _amounts_by_nation,
+        _by_nation,
+        "hot",
+        is_same=False,
+        most=30.0,
     ),
     Question(
         "orders above the average",

@@ -28,9 +28,15 @@ from reactive.engine.codegen.nest import CountSink, KeySink, ListSink
 from reactive.engine.collections.index import Key
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.operators import extremes_by as extremes
-from reactive.engine.operators import index_by, moved_bounds, predicate_matching, set_operators
+from reactive.engine.operators import (
+    index_by,
+    merged_partners,
+    moved_bounds,
+    predicate_matching,
+    set_operators,
+)
 from reactive.engine.operators import join as sums_by
-from reactive.engine.operators.accumulators import CountAccumulator
+from reactive.engine.operators.accumulators import CountAccumulator, ValuesAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops import (
     factored_aggregate,
@@ -290,7 +296,8 @@ def make_join_operator(
             aggregate = plain_aggregate(node)
             sink = lambda pipeline: grouping_sink(node, pipeline, aggregate)  # noqa: E731
         bounds = _bounds_maker(join, chain, node, sink, (left, right), by_range=by_range)
-        pairing = joined_groups.JoinIndexes(left, right, table, bounds)
+        merged = None if by_range else _merged_maker(join, chain, node, sink, (left, right))
+        pairing = joined_groups.JoinIndexes(left, right, table, bounds, merged)
 
         def carefully(*deltas: Sequence[Any]) -> Sequence[Pair]:
             return operators.run(plain().step(*deltas))
@@ -339,6 +346,27 @@ def _bounds_maker(
     return make
 
 
+def _merged_maker(
+    join: AnyJoin,
+    chain: tuple[plan.Node, ...],
+    node: plan.Node,
+    sink_of: SinkOf,
+    indexes: tuple[index_by.IndexBy, index_by.IndexBy],
+) -> Callable[[], merged_partners.MergedPartners] | None:
+    """Return the maker of the part that merges partners; None unless `node` aggregates all values,
+    for which pairs cannot be replaced by sums."""
+    if not isinstance(node, plan.Aggregate):
+        return None
+    if not any(isinstance(folded.accumulator, ValuesAccumulator) for folded in node.aggregates):
+        return None
+
+    def make() -> merged_partners.MergedPartners:
+        values = values_of_pairs(pair_shapes(join), _residual_tests(join), chain, sink_of)
+        return merged_partners.MergedPartners(join, values, indexes)
+
+    return make
+
+
 def make_outer_join_operator(
     join: plan.OuterJoin,
     node: plan.Node,
@@ -366,7 +394,8 @@ def make_outer_join_operator(
         groups = plain_aggregate(node)
         again = make_without_reuse if groups.keeps_negative else recall
         sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, groups)  # noqa: E731
-        pairing = joined_groups.JoinIndexes(left, right, None, bounds(sink))
+        merged = None if by_range else _merged_maker(join, chain, node, sink, (left, right))
+        pairing = joined_groups.JoinIndexes(left, right, None, bounds(sink), merged)
         made = again("loop", lambda: loops(sink))
         return matched_loop.GroupedOuterJoin(groups, plain, pairing, *made, chained)
 

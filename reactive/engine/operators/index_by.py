@@ -38,7 +38,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from reactive.engine.collections.index import (
     ERROR_KEY,
@@ -53,9 +53,6 @@ from reactive.engine.collections.index import (
 from reactive.engine.collections.trie import Trie
 from reactive.engine.collections.zset import KeyedBatch, Pair, Pairs, Row, consolidate, is_mixed
 from reactive.engine.operators.operator import DetachedState
-
-if TYPE_CHECKING:
-    from reactive.engine.collections.key_orders import KeyOrders
 
 PLAIN = frozenset({int, str, float, bool, NoneType})
 """Key classes whose instances are always hashable."""
@@ -74,6 +71,17 @@ class Keyer(Protocol):
     def step(self, delta: Pairs) -> Sequence[KeyedPair]: ...
 
 
+class IndexFollower(Protocol):
+    """Arranges the rows of some keys of an index, which tells it its deltas."""
+
+    def follow(self, delta: Sequence[KeyedPair], sign: int = 1) -> None: ...
+    def clear(self) -> None: ...
+    def bytes(self) -> int: ...
+
+
+IndexFollowerT = TypeVar("IndexFollowerT", bound=IndexFollower)
+
+
 class IndexBy:
     """Maintain an `Index` of the input, with filtered rows only if `keeps_filtered`.
 
@@ -89,7 +97,7 @@ class IndexBy:
     emits_changes: ClassVar[bool] = False
     __slots__ = (
         *("__weakref__", "_all_rows", "_hidden", "_index", "_is_empty", "_keeps_rejected"),
-        *("_keyed", "_last", "_orders", "_others", "_table", "_wanted"),
+        *("_keyed", "_last", "_followers", "_others", "_table", "_wanted"),
         *("look_up", "poisoned", "was_empty"),
     )
 
@@ -123,8 +131,8 @@ class IndexBy:
         """Looks up the current rows of a key, once there is an index."""
         if table is None:
             self.look_up = getattr(self._index, "find", None)
-        self._orders: weakref.WeakValueDictionary[Hashable, KeyOrders] | None = None
-        """Orders of the rows of some keys, for joins whose bounds have moved."""
+        self._followers: weakref.WeakValueDictionary[Hashable, IndexFollower] | None = None
+        """Arrangements of the rows of some keys, for joins in which rows of such keys move."""
         self.poisoned = False
         self.was_empty = False
         """True if the index was empty before the step of this commit."""
@@ -201,7 +209,7 @@ class IndexBy:
         try:
             if self._table is None:
                 self.was_empty = not self._index.rows
-                if self._orders is not None:
+                if self._followers is not None:
                     self._follow(keyed)
                 self._take(keyed)
             else:
@@ -212,7 +220,7 @@ class IndexBy:
                     self._note_marks(keyed)
         except BaseException:
             self._last = ()
-            self._drop_orders()
+            self._clear_followers()
             raise
         return keyed
 
@@ -238,28 +246,29 @@ class IndexBy:
         else:
             self._add(keyed)
 
-    def key_orders(self, of: Hashable, make: Callable[[], KeyOrders]) -> KeyOrders:
-        """Return the orders that are found by `of`, which follow the index while they are used."""
-        if self._orders is None:
-            self._orders = weakref.WeakValueDictionary()
-        found = self._orders.get(of)
+    def follower(self, of: Hashable, make: Callable[[], IndexFollowerT]) -> IndexFollowerT:
+        """Return the arrangement that is found by `of`, which follows the index while it is
+        used."""
+        if self._followers is None:
+            self._followers = weakref.WeakValueDictionary()
+        found: Any = self._followers.get(of)
         if found is None:
-            found = self._orders[of] = make()
-        return found
+            found = self._followers[of] = make()
+        return found  # type: ignore[no-any-return]
 
     def _follow(self, keyed: Sequence[KeyedPair], sign: int = 1) -> None:
-        """Apply a delta of the index to the orders of keys, or take it back."""
+        """Apply a delta of the index to its followers, or take it back."""
         try:
-            for orders in list(self._orders.values()) if self._orders else ():
-                orders.follow(keyed, sign)
+            for follower in list(self._followers.values()) if self._followers else ():
+                follower.follow(keyed, sign)
         except BaseException:
-            self._drop_orders()
+            self._clear_followers()
             raise
 
-    def _drop_orders(self) -> None:
-        """Drop the orders of all keys, which are made again when needed."""
-        for orders in list(self._orders.values()) if self._orders else ():
-            orders.clear()
+    def _clear_followers(self) -> None:
+        """Drop the arrangements of all keys, which are made again when needed."""
+        for follower in list(self._followers.values()) if self._followers else ():
+            follower.clear()
 
     def _note_marks(self, keyed: Sequence[KeyedPair]) -> None:
         """Mark the index as poisoned if a key is an error or filtered."""
@@ -397,10 +406,10 @@ class IndexBy:
             return None
         index = self._index
         kept, rows = dict(index.buckets), index.rows
-        self._drop_orders()
+        self._clear_followers()
 
         def restore() -> None:
-            self._drop_orders()
+            self._clear_followers()
             self.commit()
             self.poisoned = False
             index.buckets.clear()
@@ -412,8 +421,8 @@ class IndexBy:
         return DetachedState(restore)
 
     def footprint(self) -> tuple[int, int]:
-        ordered = sum(orders.bytes() for orders in (self._orders or {}).values())
-        return self._index.rows, self._index.bytes() + ordered
+        arranged = sum(follower.bytes() for follower in (self._followers or {}).values())
+        return self._index.rows, self._index.bytes() + arranged
 
     def take_back(self, keyed: Sequence[KeyedPair]) -> None:
         """Remove a delta that was applied."""

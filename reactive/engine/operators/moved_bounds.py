@@ -105,7 +105,7 @@ class MovedBounds:
         count, self._indexes = bindings(join.left), indexes
         names = row_names(count + 1)
         on = Lifted(TRUE, names, origins(join_match(join).on), count + 1)
-        found = _ValuesRead(count, pair_shapes(join), is_by_range=ranges is not None)
+        found = ValuesRead(count, pair_shapes(join), is_by_range=ranges is not None)
         for expr in values_read:
             found.read(expr)
         every = [ranges_by(on, count, each) for each in found.comparisons]
@@ -118,7 +118,7 @@ class MovedBounds:
             values = [spread_bindings(range_key(span).function, size) for span in spans]
             self._orders.append(
                 [
-                    indexes[side].key_orders(
+                    indexes[side].follower(
                         (span, reach), partial(key_orders.KeyOrders, value, reach)
                     )
                     for span, reach, value in zip(spans, reaches, values, strict=True)
@@ -277,7 +277,7 @@ def _tuple_maker(values: Sequence[Values]) -> Values:
     return lambda row: tuple([value(row) for value in values])
 
 
-class _ValuesRead:
+class ValuesRead:
     """Comparisons of the two rows that expressions over a pair read, and values of each row."""
 
     def __init__(self, count: int, of: Shapes, *, is_by_range: bool) -> None:

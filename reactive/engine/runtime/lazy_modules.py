@@ -75,6 +75,7 @@ LAZY_MODULES = (
     "reactive.engine.operators.loops.outer_join_loops",
     "reactive.engine.operators.loops.padded_sides",
     "reactive.engine.operators.matching",
+    "reactive.engine.operators.merged_partners",
     "reactive.engine.operators.moved_bounds",
     "reactive.engine.operators.moving_window",
     "reactive.engine.operators.order_by",

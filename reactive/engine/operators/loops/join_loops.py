@@ -76,6 +76,7 @@ from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy, KeyedStre
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 if TYPE_CHECKING:
+    from reactive.engine.operators.merged_partners import MergedPartners
     from reactive.engine.operators.moved_bounds import MovedBounds
 
 MANY = 16
@@ -92,10 +93,11 @@ Sides = tuple[Any, Any, Callable[..., Any], Callable[..., Any]]
 class JoinIndexes:
     """The two indexes of a join, and the arguments of its loops.
 
-    `bounds` makes the part that finds moved bounds, if the join compares values.
+    `bounds` makes the part that finds moved bounds, if the join compares values. `merged` makes the
+    part that merges the partners of replaced rows, if the loops cannot tell them apart.
     """
 
-    __slots__ = ("_bounds", "_made_bounds", "_table", "left", "right")
+    __slots__ = ("_bounds", "_made_bounds", "_made_merged", "_merged", "_table", "left", "right")
 
     def __init__(
         self,
@@ -103,9 +105,12 @@ class JoinIndexes:
         right: IndexBy,
         table: Callable[[], Iterable[Any]] | None = None,
         bounds: Callable[[], MovedBounds] | None = None,
+        merged: Callable[[], MergedPartners] | None = None,
     ) -> None:
         self.left = left
         self.right = right
+        self._merged = merged
+        self._made_merged: MergedPartners | None = None
         self._bounds = bounds
         self._made_bounds: MovedBounds | None = None
         self._table = table
@@ -121,9 +126,13 @@ class JoinIndexes:
                 return self._of_moved(left, right, *moved)
         if not right:
             find = self.right.look_up or self.right.find(before=False)
+            if self._merged is not None and _meets_many(left, find):
+                find = self._partners().look_up(1, find)
             return (left, right, find, FINDS_NOTHING)
         if not left:
             find = self.left.look_up or self.left.find(before=False)
+            if self._merged is not None and _meets_many(right, find):
+                find = self._partners().look_up(0, find)
             return (left, right, FINDS_NOTHING, find)
         if self._meets_empty(left, right):
             return (left, right, FINDS_NOTHING, self.left.find(before=False))
@@ -154,6 +163,13 @@ class JoinIndexes:
         if self._made_bounds is None:
             self._made_bounds = self._bounds()
         return self._made_bounds
+
+    def _partners(self) -> MergedPartners:
+        """Return the part that merges partners; the first call makes it."""
+        assert self._merged is not None
+        if self._made_merged is None:
+            self._made_merged = self._merged()
+        return self._made_merged
 
     def all(self) -> tuple[Any, ...] | None:
         """Return the arguments that join all current rows.
@@ -251,6 +267,13 @@ class JoinIndexes:
     def _meets_empty(self, left: Delta, right: Delta) -> bool:
         """Return True if both sides were empty: the longer one, the right, joins all."""
         return self.left.was_empty and self.right.was_empty and len(left) < len(right)
+
+
+def _meets_many(delta: Delta, find: Callable[..., Any]) -> bool:
+    """Return True if a delta replaces a row, and its last row has many partners."""
+    if len(delta) < 2 or not has_both_signs(delta):
+        return False
+    return find(delta[-1][0], NOTHING).__class__ is WeightedRows
 
 
 def _batch_of(side: IndexBy) -> KeyedBatch | None:
