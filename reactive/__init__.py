@@ -69,6 +69,7 @@ from reactive.errors import (
 )
 
 if TYPE_CHECKING:
+    from reactive.api.clock import Clock, now
     from reactive.api.family import Family, GroupedQuery, OrderedQuery, Query, check, live
     from reactive.api.fixpoint import fixpoint
     from reactive.api.iterate import iterate
@@ -130,6 +131,7 @@ __all__ = [
     "BoolAnd",
     "BoolOr",
     "Changes",
+    "Clock",
     "ClosedError",
     "Collect",
     "Column",
@@ -228,6 +230,7 @@ __all__ = [
     "left",
     "live",
     "mirror",
+    "now",
     "of",
     "poll",
     "right",
@@ -243,6 +246,7 @@ __getattr__ = make_module_getattr(
         "ApproxCountDistinct": "reactive.api.statistics",
         "ArgMax": "reactive.api.statistics",
         "ArgMin": "reactive.api.statistics",
+        "Clock": "reactive.api.clock",
         "AsyncMirror": "reactive.borders.mirrors.mirror",
         "Batch": "reactive.borders.sources.batch",
         "BoolAnd": "reactive.api.statistics",
@@ -302,6 +306,7 @@ __getattr__ = make_module_getattr(
         "iterate": "reactive.api.iterate",
         "live": "reactive.api.family",
         "mirror": "reactive.borders.mirrors.mirror",
+        "now": "reactive.api.clock",
         "of": "reactive.borders.objects.records",
         "poll": "reactive.borders.sources.batch",
         "to_python": "reactive.engine.dataflow.delta",

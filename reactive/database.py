@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, overload
 
 from optimizer.callables.source import caller
 from optimizer.kinds.fields import TRACKED
 from optimizer.traverse import Rule
+from reactive.api import clock as clocks
+from reactive.api import expiry as expirations
 from reactive.api import family, iterate, nested
 from reactive.api import family as queries
 from reactive.api import literal as literals
@@ -61,8 +64,10 @@ from reactive.parts import (
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime, timedelta
     from pathlib import Path
 
+    from reactive.api.clock import Clock
     from reactive.api.parameter import Parameter
     from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
@@ -156,6 +161,7 @@ class Database(Uncopyable, Closeable):
         engine.materialize = materialize
         engine.nest = lambda relation, named: nested.nest(relation, named)
         engine.rows_of_groups = lambda *made: iterate.rows_of_groups(*made)
+        engine.add_table = partial(_add_table, engine)
         self._offloading = placed(engine, offload)
         engine.place(self._offloading)
         given = (path, store, durability, synchronous, keep, readonly)
@@ -181,6 +187,8 @@ class Database(Uncopyable, Closeable):
         codec: Any = None,
         migrate: Callable[[dict[str, Any]], Any] | None = None,
         reread: Callable[[], Iterable[T]] | None = None,
+        expire_after: timedelta | None = None,
+        at: str | Callable[[T], datetime | None] | None = None,
     ) -> Table[T, K]: ...
     @overload
     def table(
@@ -196,6 +204,8 @@ class Database(Uncopyable, Closeable):
         codec: Any = None,
         migrate: Callable[[dict[str, Any]], Any] | None = None,
         reread: Callable[[], Iterable[T]] | None = None,
+        expire_after: timedelta | None = None,
+        at: str | Callable[[T], datetime | None] | None = None,
     ) -> Table[T, Any]: ...
     def table(
         self,
@@ -210,6 +220,8 @@ class Database(Uncopyable, Closeable):
         codec: Any = None,
         migrate: Callable[[dict[str, Any]], Any] | None = None,
         reread: Callable[[], Iterable[T]] | None = None,
+        expire_after: timedelta | None = None,
+        at: str | Callable[[T], datetime | None] | None = None,
     ) -> Table[T, Any]:
         """Create a table.
 
@@ -238,6 +250,11 @@ class Database(Uncopyable, Closeable):
             these rows. The callable runs again if the outcome of a commit is unknown
             (`transaction`) and when you call `Database.reread`; it runs in any thread, so it must
             open a connection or take one from a pool.
+        expire_after: delete each row when it is that old by the clock of the database, in the
+            commit that advances the clock (`Database.clock`, docs/time.md). A row that is too old
+            when it is added is deleted at the next tick.
+        at: the moment of a row from which it ages: the name of a field, or a callable, row ->
+            datetime, with a time zone if the clock has one. A row of None never expires.
 
         Raises
         ------
@@ -251,14 +268,19 @@ class Database(Uncopyable, Closeable):
         >>> db.table(str, name="words")
         Table('words', 0 rows)
         """
+        age = None
+        if expire_after is not None or at is not None:
+            age = expirations.check_expiry(row_type, stored, expire_after, at)
         made: Any = object_table() if hasattr(row_type, TRACKED) else Table
-        table: Table[T, Any] = self._add_table(
+        table: Table[T, Any] = self._engine.add_table(
             lambda number, old: made(
                 self._engine, number, row_type, name, key, stored, identity, old
             ),
             (usual_name(row_type) if name is None else name) if replace else None,
             (durable, codec, migrate),
         )
+        if expire_after is not None and age is not None:
+            expirations.begin_expiry(table, expire_after, age)
         if reread is not None:
             self._begin_with(table, reread)
         return table
@@ -311,37 +333,13 @@ class Database(Uncopyable, Closeable):
             )
         is_stored = False if name is None and durable is None else durable
         own = self._engine.tables.free("parameter") if name is None else name
-        parameter: Parameter[T] = self._add_table(
+        parameter: Parameter[T] = self._engine.add_table(
             lambda number, old: parameters.Parameter(self._engine, number, row_type, own, old),
             name if replace else None,
             (is_stored, None, None),
         )
         parameters.begin(parameter, value, self.drop)
         return parameter
-
-    def _add_table(
-        self,
-        make: Callable[[int, Any], Any],
-        replaced: str | None,
-        stored: tuple[bool | None, Any, Any],
-    ) -> Any:
-        """Return a new table, in the place of the one of the name `replaced`, if there is one.
-
-        `stored`: the arguments `durable`, `codec` and `migrate` of `table`.
-        """
-        engine = self._engine
-        making = engine.making(durable=stored[0] is not False)
-        with making, engine.shaping(to_write=replaced is not None):
-            old = None if replaced is None else self._table_named(replaced)
-            number = next(engine.numbers)
-            table = make(number, old)
-            if engine.journal is not None or stored != (None, None, None):
-                adopting.adopt(engine, table, *stored)
-            if old is not None:
-                why = f"table {old.name!r} was replaced at {caller()}"
-                family.drop(engine, old, views=True, why=why)
-            engine.tables[number] = table
-        return table
 
     def table_from(
         self,
@@ -825,7 +823,8 @@ class Database(Uncopyable, Closeable):
         options |= {"deletions": deletions, "append_only": append_only, "poll": poll}
         options |= {"delimiter": delimiter, "header": header}
         options |= {"max_line": max_line, "max_bytes": max_bytes, "max_ratio": max_ratio}
-        old = self._table_named(usual_name(row_type) if name is None else name) if replace else None
+        own = usual_name(row_type) if name is None else name
+        old = _table_named(self._engine, own) if replace else None
         return watched_tables.watch(
             *(self._engine, pattern, row_type, name, key, durable, on_error, start, old, on_stop),
             options,
@@ -919,6 +918,21 @@ class Database(Uncopyable, Closeable):
         if start and source is not None:
             made.start()
         return made
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the database, which `now()` reads in its queries.
+
+        >>> from datetime import datetime, timezone
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> db.clock
+        Clock(not set)
+        >>> db.clock.advance(datetime(2024, 5, 1, tzinfo=timezone.utc))
+        >>> db.clock
+        Clock(2024-05-01 00:00:00+00:00)
+        """
+        return clocks.clock_of(self._engine)
 
     @property
     def tokens(self) -> dict[str, Any]:
@@ -1219,11 +1233,36 @@ class Database(Uncopyable, Closeable):
             self.drop(table)
             raise
 
-    def _table_named(self, name: str) -> Table[Any] | None:
-        return next((table for table in self.tables() if table.name == name), None)
-
     def __repr__(self) -> str:
         return repr(self._engine)
+
+
+def _add_table(
+    engine: Engine,
+    make: Callable[[int, Any], Any],
+    replaced: str | None,
+    stored: tuple[bool | None, Any, Any],
+) -> Any:
+    """Return a new table, in the place of the one of the name `replaced`, if there is one.
+
+    `stored`: the arguments `durable`, `codec` and `migrate` of `Database.table`.
+    """
+    making = engine.making(durable=stored[0] is not False)
+    with making, engine.shaping(to_write=replaced is not None):
+        old = None if replaced is None else _table_named(engine, replaced)
+        number = next(engine.numbers)
+        table = make(number, old)
+        if engine.journal is not None or stored != (None, None, None):
+            adopting.adopt(engine, table, *stored)
+        if old is not None:
+            why = f"table {old.name!r} was replaced at {caller()}"
+            family.drop(engine, old, views=True, why=why)
+        engine.tables[number] = table
+    return table
+
+
+def _table_named(engine: Engine, name: str) -> Any:
+    return next((table for table in engine.tables.values() if table.name == name), None)
 
 
 hint(Database, OF_DATABASES)

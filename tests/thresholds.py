@@ -27,6 +27,7 @@ class Threshold(NamedTuple):
 
 
 THRESHOLDS: dict[str, Threshold] = {
+    "reactive.api.expiry.FEW": Threshold(0),
     "reactive.engine.transactions.rows_by_field.FIRST": Threshold(1),
     "reactive.engine.transactions.rows_by_field.SMALL": Threshold(0),
     "reactive.engine.transactions.rows_by_field.FEW": Threshold(0),

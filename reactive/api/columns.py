@@ -364,6 +364,10 @@ class Live(Uncopyable, Hinting):
     _is_parameter: ClassVar[bool] = False
     """True for a value that a query reads by a call."""
 
+    def _relation_of(self, engine: Any) -> Any:
+        """Return the relation that this is in queries of a database."""
+        return self
+
 
 def is_parameter(value: Any) -> bool:
     """Return True for a parameter: a value that may be set while views read it."""

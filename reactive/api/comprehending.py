@@ -103,7 +103,7 @@ class Comprehending:
         """Return the plan of a relation of this database; None for any other value."""
         if not isinstance(value, Live) or not hasattr(value, "_kept_views"):
             return None
-        other: Any = value
+        other: Any = value._relation_of(self._engine)
         if other._engine is not self._engine and not agree(self._engine, other._engine):
             raise PlanError(
                 f"{other._called()} is of another database\n"

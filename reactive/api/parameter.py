@@ -103,6 +103,10 @@ class Parameter(Table[T, tuple[()]], Generic[T]):
             held = [row for row, _ in self._visible().pairs()] if self._held() else []
             return f"Parameter({self.name!r}, {held[0]!r:.200})" if held else super().__repr__()
 
+    def _refusal_of(self, delta: Sequence[Pair]) -> str | None:
+        """Return why a delta that leaves one row is refused; None if it is not."""
+        return None
+
     def _called(self) -> str:
         return f"parameter {self.name!r}"
 
@@ -143,14 +147,22 @@ class _OneValue(Statements):
             )
 
     def _checked(self, delta: D) -> D:
-        """Return the delta of a whole statement; take it back if it leaves no row, or several."""
-        if self.is_part or len(self.store) == 1:
+        """Return the delta of a whole statement; take it back if it is refused.
+
+        It is if it leaves no row, or several, or a value that the parameter does not take.
+        """
+        if self.is_part:
             return delta
-        self.store.revert(delta)
-        raise TableError(
-            f"cannot change the rows of parameter {self._table.name!r}: it has one value\n"
+        refusal = (
+            self._table._refusal_of(delta)  # type: ignore[attr-defined]
+            if len(self.store) == 1
+            else f"cannot change the rows of parameter {self._table.name!r}: it has one value\n"
             "  set(value) changes it"
         )
+        if refusal is not None:
+            self.store.revert(delta)
+            raise TableError(refusal)
+        return delta
 
     def _refusal(self, row: Row, error: BaseException, count: int = 1) -> BaseException:
         if isinstance(error, Duplicate):

@@ -48,8 +48,8 @@ from reactive.errors import NoLength, TableError
 
 if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
+    from reactive.engine.transactions.followers import Followers
     from reactive.engine.transactions.patches import Patch
-    from reactive.engine.transactions.rows_by_field import RowsByField
 
 T = TypeVar("T")
 K = TypeVar("K", default=Any)
@@ -105,7 +105,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
             check_callable(chosen, self.plan)
         self._db_lock = engine.db_lock
         self._flowed = False
-        self._by_field: RowsByField | None = None
+        self._followers: Followers | None = None
         self._keyed: Any = (
             None if chosen is None else KeyedStore(checked_key(chosen, self.name), chosen.function)
         )
@@ -465,7 +465,8 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     def _move_to(self, store: RowStore, keyed: Any = None) -> None:
         """Store the rows in `store`, which has them already; `keyed` finds them by their keys."""
         self._store: RowStore = store
-        self._by_field = None
+        if self._followers is not None:
+            self._followers.forget()
         self._is_near = isinstance(store, BagStore | KeyedStore)
         if keyed is not None:
             self._keyed = keyed

@@ -48,7 +48,7 @@ class Objects:
     row_type: Any = object
     _node: Any = None
     _keyed: Any = None
-    _by_field: Any = None
+    _followers: Any = None
     plan: Any = None
     interns = True
 

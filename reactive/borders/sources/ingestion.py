@@ -30,7 +30,7 @@ from reactive.api.view import View
 from reactive.borders.sources.batch import Batch, OnRefusal, Source, Token, check_policy
 from reactive.engine.runtime.boundary import boundary
 from reactive.engine.runtime.closeable import Closeable, Uncopyable
-from reactive.engine.runtime.lag import Clock, Lag
+from reactive.engine.runtime.lag import Lag, LagClock
 from reactive.errors import ClosedError, SourceError, TransactionError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Ingestion(Uncopyable, Closeable, Generic[T]):
         self._state: State = "new"
         self._error: BaseException | None = None
         self._tokens: deque[Token] = deque(maxlen=REMEMBERED)
-        self._clock = Clock()
+        self._clock = LagClock()
         self._batches = self._rows = 0
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Generic, Protocol
 
 from typing_extensions import TypeVar
@@ -71,7 +72,7 @@ class Delta(Generic[T]):
     """
 
     __slots__ = (
-        *("_by_path", "_columns", "_edits", "_key", "_pairs", "_parts", "is_snapshot"),
+        *("_by_path", "_columns", "_edits", "_key", "_pairs", "_parts", "_tick", "is_snapshot"),
         "version",
     )
 
@@ -79,6 +80,7 @@ class Delta(Generic[T]):
     """The number, from 0 on, of a delta of a named subscription; None for other deltas."""
 
     _columns: Sequence[str]  # missing if the bindings have no names
+    _tick: datetime  # missing if the commit did not advance the clock
 
     def __init__(
         self,
@@ -100,6 +102,26 @@ class Delta(Generic[T]):
         self._parts: Parts | Moves | None = moves
         """The updated rows and the rest, once computed; before that, the function that finds moves.
         """
+
+    @property
+    def tick(self) -> datetime | None:
+        """The moment to which the commit advanced the clock; None if it did not.
+
+        Rows that such a commit removed have left, or were deleted, because of the time, unless its
+        transaction removed them itself.
+
+        >>> from datetime import datetime, timedelta
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> minutes = timedelta(minutes=5)
+        >>> codes = db.table(tuple[str, datetime], expire_after=minutes, at=lambda c: c[1])
+        >>> db.clock.advance(datetime(2024, 5, 1, 12, 0))
+        >>> codes.add(("x81", datetime(2024, 5, 1, 12, 0)))
+        >>> with codes.subscribe(lambda delta: print(len(delta.removed), delta.tick)):
+        ...     db.clock.advance(datetime(2024, 5, 1, 12, 5))
+        1 2024-05-01 12:05:00
+        """
+        return getattr(self, "_tick", None)
 
     def items(self) -> tuple[tuple[T, int], ...]:
         """Return each changed row once, with its signed weight."""
@@ -241,8 +263,9 @@ class Delta(Generic[T]):
     def __reduce__(self) -> Any:
         """Pickle without the key function, which may be a lambda."""
         pairs, edits = list(self._pairs), self.edits
-        columns = getattr(self, "_columns", None)
-        return _unpickled, (self.version, pairs, edits, self.is_snapshot, self._split, columns)
+        columns, parts = getattr(self, "_columns", None), self._split
+        given = (self.version, pairs, edits, self.is_snapshot, parts, columns, self.tick)
+        return _unpickled, given
 
     def __repr__(self) -> str:
         parts = [f"version={self.version}"]
@@ -284,11 +307,12 @@ def _unpickled(
     is_snapshot: bool,
     parts: Any,
     columns: Sequence[str] | None = None,
+    tick: datetime | None = None,
 ) -> Delta[Any]:
     """Return a delta from its pickled parts."""
     made: Delta[Any] = Delta(version, pairs, None, edits, is_snapshot=is_snapshot)
     made._parts = parts
-    return with_columns(made, columns)
+    return with_columns(with_tick(made, tick), columns)
 
 
 def _unpickled_numbered(
@@ -299,11 +323,12 @@ def _unpickled_numbered(
     is_snapshot: bool,
     parts: Any,
     columns: Sequence[str] | None = None,
+    tick: datetime | None = None,
 ) -> Delta[Any]:
     """Return a numbered delta from its pickled parts."""
     made: Delta[Any] = NumberedDelta(number, version, pairs, None)
     made._edits, made._parts = tuple(edits), parts
-    return with_columns(made, columns)
+    return with_columns(with_tick(made, tick), columns)
 
 
 hint(Delta, OF_DELTAS)
@@ -313,6 +338,13 @@ def with_columns(delta: Delta[T], columns: Sequence[str] | None) -> Delta[T]:
     """Set the names of the bindings of a delta's rows, if any; return the delta itself."""
     if columns is not None:
         delta._columns = columns
+    return delta
+
+
+def with_tick(delta: Delta[T], tick: datetime | None) -> Delta[T]:
+    """Set the moment to which the commit of a delta advanced the clock, if it did."""
+    if tick is not None:
+        delta._tick = tick
     return delta
 
 
@@ -432,8 +464,17 @@ Move = tuple[Row, Row]
 """A deleted row, and the row that replaced it."""
 Moves = Callable[[], Sequence[Move]]
 """Finds moves on demand."""
-MovesBySource = Mapping[Any, Moves]
-"""The moves of a commit, by source node."""
+
+
+class MovesBySource(dict[Any, Moves]):
+    """The moves of a commit, by source node."""
+
+    __slots__ = ("tick",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tick: datetime | None = None
+        """The moment to which the commit advances the clock, if it does."""
 
 
 class Lineage(Protocol):

@@ -17,7 +17,7 @@ from typing import Any
 
 from reactive.engine.collections.order import EditedSequence
 from reactive.engine.collections.zset import Row, integrate
-from reactive.engine.dataflow.delta import Delta, MoveComposer, with_columns
+from reactive.engine.dataflow.delta import Delta, MoveComposer, with_columns, with_tick
 
 
 class DeltaAccumulator:
@@ -29,7 +29,16 @@ class DeltaAccumulator:
     Delta(version=2, added=('be', 'or'))
     """
 
-    __slots__ = ("_chains", "_columns", "_is_snapshot", "_key", "_sequence", "_version", "_weights")
+    __slots__ = (
+        "_chains",
+        "_columns",
+        "_is_snapshot",
+        "_key",
+        "_sequence",
+        "_tick",
+        "_version",
+        "_weights",
+    )
 
     def __init__(self, first: Delta[Any]) -> None:
         self._begin(first)
@@ -37,6 +46,7 @@ class DeltaAccumulator:
     def _begin(self, delta: Delta[Any]) -> None:
         """Start to accumulate from a first delta; earlier deltas are discarded."""
         self._version = delta.version
+        self._tick = delta.tick
         self._is_snapshot = delta.is_snapshot
         self._key = delta._key
         self._columns = getattr(delta, "_columns", None)
@@ -54,6 +64,7 @@ class DeltaAccumulator:
         integrate(self._weights, delta._pairs)
         self._sequence.edit(delta._edits)
         self._version = delta.version
+        self._tick = delta.tick or self._tick
         self._follow(delta)
 
     def _follow(self, delta: Delta[Any]) -> None:
@@ -84,4 +95,4 @@ class DeltaAccumulator:
         made: Delta[Any] = Delta(
             self._version, pairs, self._key, edits, is_snapshot=self._is_snapshot, moves=moves
         )
-        return with_columns(made, self._columns)
+        return with_columns(with_tick(made, self._tick), self._columns)

@@ -43,7 +43,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reactive.engine.codegen.functions import BoundValues, build
-from reactive.engine.dataflow.delta import Delta, with_columns
+from reactive.engine.dataflow.delta import Delta, with_columns, with_tick
 from reactive.engine.dataflow.error_notes import annotate, stepped_in
 from reactive.engine.dataflow.leaves import BorrowedLeaf
 from reactive.engine.dataflow.node import is_deferred
@@ -52,7 +52,6 @@ from reactive.engine.runtime.interrupts import is_asynchronous, surely
 
 if TYPE_CHECKING:
     from reactive.engine.dataflow.delivery_queue import DeliveryQueue
-    from reactive.engine.dataflow.delta import Moves
     from reactive.engine.dataflow.discrimination import Delivery
     from reactive.engine.dataflow.node import LeafDelta, Node
     from reactive.engine.dataflow.recomputation import Recomputation
@@ -85,7 +84,7 @@ def compiled_step(
     values.by_name |= {
         "Delta": Delta,
         "new": Delta.__new__,
-        "traced": find_leaf_moves,
+        "note_moves": note_moves,
         "nothing": (),
     }
     values.by_name |= calls
@@ -244,7 +243,8 @@ _TELL = """\
             delta = new(Delta)
             delta.version, delta._pairs, delta._key = version, {out}, key_{number}
             delta._edits, delta._by_path, delta.is_snapshot = {edits}, None, False
-            delta._parts = None if graph.moved is None else traced(node_{number})
+            delta._parts = None
+            if graph.moved is not None: note_moves(delta, node_{number})
 {columns}\
             told += ((channel_{number}.subscribers, delta),)"""
 """`Delta(...)` inlined, whose call would take half as long again."""
@@ -381,8 +381,9 @@ def deliveries(leaf_deltas: Sequence[LeafDelta], version: int) -> list[Delivery]
     for node, changes in leaf_deltas:
         channel = node.leaf
         if channel.subscribers and changes:
-            moves = find_leaf_moves(node)
-            delta = Delta(version, changes, channel.key, node.operator.edits, moves=moves)
+            delta = Delta(version, changes, channel.key, node.operator.edits)
+            if node.graph.moved is not None:
+                note_moves(delta, node)
             found.append((channel.subscribers, with_columns(delta, channel.columns)))
     for node, _ in leaf_deltas:
         if node.operator.edits:
@@ -390,13 +391,16 @@ def deliveries(leaf_deltas: Sequence[LeafDelta], version: int) -> list[Delivery]
     return found
 
 
-def find_leaf_moves(leaf: Node) -> Moves | None:
-    """Return the function that finds the updates in the delta of a leaf; None if it has none."""
+def note_moves(delta: Delta[Any], leaf: Node) -> None:
+    """Set the function that finds the updates in the delta of a leaf, and the tick of its commit.
+
+    Call it in a commit that has moves.
+    """
     moved, lineage = leaf.graph.moved, leaf.leaf.lineage
-    if moved is None or lineage is None:
-        return None
-    found: Moves | None = lineage.find_moves(moved)
-    return found
+    assert moved is not None
+    if lineage is not None:
+        delta._parts = lineage.find_moves(moved)
+    with_tick(delta, moved.tick)
 
 
 MANY = 512

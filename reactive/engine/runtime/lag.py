@@ -32,7 +32,7 @@ class Lag:
         return ", ".join(parts) or "unknown"
 
 
-class Clock:
+class LagClock:
     """Measures the age of batches."""
 
     __slots__ = ("_last", "_lock", "_since")

@@ -357,8 +357,8 @@ def commit_few_rows(engine: Engine, table: Base, changes: Sequence[Pair], versio
         compiled_step(changes, version, between=write)
     engine.version = version
     table._flowed = True
-    if table._by_field is not None:
-        table._by_field.note(changes, len(table._store))
+    if table._followers is not None:
+        table._followers.note(changes, len(table._store))
     if engine.overflow is not None:
         engine.overflow.note(len(changes))
     return True
@@ -502,7 +502,8 @@ def repair(engine: Engine) -> None:
         broken.restore_tables()
         for table in engine.tables.values():
             table._store.recount()
-            table._by_field = None
+            if table._followers is not None:
+                table._followers.forget()
         leaves = _all_again(engine) if broken.views else 0
         engine.broken, db_lock.at_rest = None, db_lock.idle
         db_lock.has_news = True

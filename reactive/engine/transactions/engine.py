@@ -121,6 +121,10 @@ class Engine:
         self.dialect = "duckdb"
         self.timezone = "UTC"
         """The time zone of SQL."""
+        self.add_table: Callable[..., Any]
+        """Adds a table that this database makes for itself."""
+        self.clock: Any = None
+        """The clock (`api/clock.py`); made on first use."""
         self.offloading: placement.Placement
         self.overflow: placement.Overflow | None = None
         self.journal: Any = None
@@ -288,8 +292,8 @@ class Engine:
         self.version += 1
         for table, delta in changes:
             table._flowed = True
-            if table._by_field is not None:
-                table._by_field.note(delta, len(table._store))
+            if table._followers is not None:
+                table._followers.note(delta, len(table._store))
         if self.overflow is not None:
             self.overflow.note(rows)
 

@@ -53,7 +53,6 @@ from reactive.engine.collections.zset import (
 from reactive.engine.dataflow.delta import (
     Move,
     MoveComposer,
-    Moves,
     MovesBySource,
     pair_by_key,
     split_valid_moves,
@@ -83,7 +82,7 @@ from reactive.engine.storage.store import BagStore, RowStore
 from reactive.errors import TableError, VerificationError
 
 if TYPE_CHECKING:
-    from reactive.engine.transactions.rows_by_field import RowsByField
+    from reactive.engine.transactions.followers import Followers
 
 log = logging.getLogger("reactive")
 FROM_TUPLES = "_from_tuples_"
@@ -341,9 +340,11 @@ NONE: Sequence[Move] = ()
 class UpdateLog:
     """The updates of the commit in progress."""
 
-    __slots__ = ("_noted", "_version")
+    __slots__ = ("_noted", "_version", "clock")
 
     def __init__(self) -> None:
+        self.clock: Base | None = None
+        """The table of the clock, whose changes are ticks."""
         self._noted: dict[Node, list[Move]] = {}  # by the source node of a table
         self._version = 0
 
@@ -366,18 +367,21 @@ class UpdateLog:
     def moves_by_source(self, changes: Sequence[Change], version: int) -> MovesBySource | None:
         """Map the source node of each table to the function that finds its moves.
 
-        Tables without moves or traced subscribers are left out; None if none is left.
+        Tables without moves or traced subscribers are left out; None if none is left, and the
+        commit is no tick.
         """
-        found: dict[Node, Moves] = {}
+        found = MovesBySource()
         is_noted = version == self._version
         for table, delta in changes:
             node, keyed = table._node, table._keyed
+            if table is self.clock:
+                found.tick = next(moment for moment, weight in delta if weight > 0)
             if not node.tracers or len(delta) < 2 or type(delta) is UniformDelta:
                 continue
             noted = self._noted.get(node, NONE) if is_noted else NONE
             if noted or keyed is not None:
                 found[node] = _Moves(delta, noted, None if keyed is None else keyed.key)
-        return found or None
+        return found if found or found.tick is not None else None
 
 
 class _Moves:
@@ -478,7 +482,7 @@ class Base(Protocol):
     _node: Node
     _store: RowStore
     _flowed: bool
-    _by_field: RowsByField | None
+    _followers: Followers | None
 
     @property
     def plan(self) -> plan.Table: ...

@@ -30,7 +30,13 @@ from reactive.engine.storage.rows import (
     times_text,
 )
 from reactive.engine.storage.store import Absent, BagStore, Duplicate, RowStore
-from reactive.engine.transactions import bulk_upsert, one_row, row_gate, rows_by_field
+from reactive.engine.transactions import (
+    bulk_upsert,
+    followers,
+    one_row,
+    row_gate,
+    rows_by_field,
+)
 from reactive.engine.transactions.row_gate import RowGate
 from reactive.errors import TableError
 
@@ -303,11 +309,10 @@ class Statements:
         equations = rows_by_field.equations_of(predicate)
         if not equations:
             return None
-        if table._by_field is None:
-            table._by_field = rows_by_field.RowsByField()
         own = [] if pending is None else [*pending, *pending.beneath]
         deltas = [delta for changed, delta in own if changed is table]
-        found = table._by_field.find(equations, None if deltas else store)
+        by_field = followers.followers_of(table).by_field
+        found = by_field.find(equations, None if deltas else store)
         if found is None or sum(map(len, deltas)) > len(store):
             return None
         some = {id(row): row for row in found}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from reactive import Database, Sum, Table, TableError
 from reactive.engine.transactions import rows_by_field
+from reactive.engine.transactions.followers import followers_of
 from reactive.engine.transactions.rows_by_field import FIRST, SMALL, equations_of
 from tests.budget import examples
 
@@ -154,7 +155,7 @@ def test_a_call_tests_the_rows_of_the_value_only(size: int, key: Any) -> None:
         if number >= FIRST:
             table.replace_where(lambda c: c.file in ("f1", file) and counted(c), new)
             assert counted.calls - before <= 4 + 2 + 2 + 2 + 2
-    assert table._by_field is not None and "file" in table._by_field._indexes
+    assert "file" in followers_of(table).by_field._indexes
 
 
 def test_captured_variables_are_read_at_each_call() -> None:
@@ -199,7 +200,7 @@ def test_it_is_dropped_when_more_changes_wait_than_rows() -> None:
     table = calls(SMALL)
     for _ in range(FIRST):
         table.replace_where(lambda c: c.file == "f1", [])
-    index = table._by_field
+    index = followers_of(table).by_field
     assert index is not None and index._indexes
     for number in range(SMALL + 2):
         table.add(Plain("new", -number))

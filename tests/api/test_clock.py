@@ -1,0 +1,270 @@
+"""The clock: views are as from scratch after each tick, and a tick touches what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reactive import Count, Database, Delta, PlanError, TableError, now
+from tests.budget import examples
+from tests.thresholds import thresholds
+
+
+@dataclass(frozen=True)
+class Beat:
+    id: int
+    device: int
+    at: datetime
+    seconds: float
+    day: date
+
+
+@dataclass(frozen=True)
+class Device:
+    id: int
+
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+AGE = timedelta(minutes=5)
+Make = Callable[[Any, Any, Any], Any]
+QUERIES: dict[str, Make] = {
+    "age": lambda db, b, d: b.where(lambda x: now() - x.at < AGE),
+    "since": lambda db, b, d: b.where(lambda x: x.at > now() - AGE),
+    "end": lambda db, b, d: b.where(lambda x: x.at + AGE >= now()),
+    "between": lambda db, b, d: b.where(lambda x: now() - AGE <= x.at <= now()),
+    "total seconds": lambda db, b, d: b.where(lambda x: (now() - x.at).total_seconds() < 300),
+    "seconds": lambda db, b, d: b.where(lambda x: now().timestamp() - x.seconds < 300),
+    "days": lambda db, b, d: b.where(lambda x: x.day >= now().date() - timedelta(days=1)),
+    "comprehension": lambda db, b, d: db.query(lambda: [x.id for x in b if now() - x.at < AGE]),
+    "count": lambda db, b, d: b.where(lambda x: now() - x.at < AGE).aggregate(Count()),
+    "groups": lambda db, b, d: (
+        b.where(lambda x: now() - x.at < AGE).group_by("device").aggregate(Count())
+    ),
+    "join": lambda db, b, d: b.join(d, on=lambda x, y: x.device == y.id).where(
+        lambda x, y: now() - x.at < AGE
+    ),
+    "select": lambda db, b, d: b.select(lambda x: (x.id, "new" if now() - x.at < AGE else "old")),
+    "exists": lambda db, b, d: db.query(
+        lambda: [y.id for y in d if any(x.device == y.id and now() - x.at < AGE for x in b)]
+    ),
+    "absent": lambda db, b, d: db.query(
+        lambda: [y.id for y in d if not any(x.device == y.id and x.at > now() - AGE for x in b)]
+    ),
+    "three": lambda db, b, d: db.query(
+        lambda: [
+            y.id for y in d if sum(1 for x in b if x.device == y.id and now() - x.at < AGE) > 2
+        ]
+    ),
+}
+
+
+def beat(number: int, seconds: int, start: datetime = START) -> Beat:
+    at = start + timedelta(seconds=seconds)
+    return Beat(number, number % 3, at, at.timestamp(), at.date())
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["tick", "add", "drop", "fail", "clear"]),
+        st.integers(0, 9),
+        st.integers(0, 12),
+    ),
+    min_size=2,
+    max_size=10,
+)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@examples(20)
+@given(STEPS, st.booleans())
+def test_a_view_is_as_from_scratch(
+    name: str, steps: list[tuple[str, int, int]], is_naive: bool
+) -> None:
+    """Rows are late, early and at the bound; a failing transaction undoes a tick with its rows."""
+    start = START.replace(tzinfo=None) if is_naive else START
+    with thresholds({"reactive.engine.collections.key_orders.MANY": 1}):
+        db = Database()
+        beats, devices = db.table(Beat, name="b", key="id"), db.table(Device, name="d", key="id")
+        devices.add_all(map(Device, range(4)))
+        time = start + timedelta(minutes=10)
+        db.clock.advance(time)
+        view = QUERIES[name](db, beats, devices).materialize()
+        for kind, number, minutes in steps:
+            at = beat(number, 60 * minutes + 300, start)
+            if kind == "tick":
+                time += timedelta(minutes=minutes)
+                db.clock.advance(time)
+            elif kind == "add":
+                beats.upsert(at)
+            elif kind == "drop":
+                beats.remove_all([b for b in beats if b.id == number])
+            elif kind == "clear":
+                beats.clear()
+            else:
+                with pytest.raises(KeyError), db.transaction():
+                    db.clock.advance(time + timedelta(minutes=minutes))
+                    beats.upsert(at)
+                    raise KeyError
+            assert db.clock.now == time
+            view.verify()
+
+
+EXPIRING = st.lists(
+    st.tuples(
+        st.sampled_from(["tick", "add", "drop", "fail", "refuse", "both"]),
+        st.integers(0, 5),
+        st.integers(0, 12),
+    ),
+    max_size=14,
+)
+
+
+@pytest.mark.parametrize("key", ["id", None])
+@examples(60)
+@given(EXPIRING)
+def test_rows_expire_in_the_commit_of_the_tick(
+    key: str | None, steps: list[tuple[str, int, int]]
+) -> None:
+    """The rows are those of a plain list; of several commits in one transaction, too."""
+    db = Database()
+    beats: Any = db.table(Beat, name="b", key=key, expire_after=AGE, at="at")
+    time = START + timedelta(minutes=10)
+    db.clock.advance(time)
+    deltas: list[Delta[Beat]] = []
+    subscription = beats.subscribe(deltas.append)
+    strict = beats.where(lambda b: 1 / (b.device + 1) > 0).materialize()
+    rows: list[Beat] = []
+    for kind, number, minutes in steps:
+        row, before = beat(number, 60 * minutes + 300), [*rows]
+        deltas.clear()
+        if kind == "add" and (key is None or not any(b.id == number for b in rows)):
+            beats.add(row)
+            rows.append(row)
+        elif kind == "drop" and rows:
+            beats.remove(rows.pop(number % len(rows)))
+        elif kind in ("tick", "both"):
+            with db.transaction():
+                if kind == "both":
+                    beats.remove_all([b for b in beats if b.id == number])
+                    beats.add(row)
+                    rows = [b for b in rows if b.id != number] + [row]
+                db.clock.advance(time + timedelta(minutes=minutes))
+            if minutes:
+                rows = [b for b in rows if b.at + AGE > time + timedelta(minutes=minutes)]
+            time += timedelta(minutes=minutes)
+            assert all(delta.tick == (time if minutes else None) for delta in deltas)
+        elif kind == "fail":
+            with pytest.raises(KeyError), db.transaction():
+                beats.clear()
+                beats.discard(row)
+                db.clock.advance(time + timedelta(minutes=minutes))
+                raise KeyError
+        elif kind == "refuse":
+            with pytest.raises(ZeroDivisionError), db.transaction():
+                db.clock.advance(time + timedelta(minutes=minutes))
+                beats.add(Beat(99, -1, time, 0.0, time.date()))
+        assert sorted(beats, key=repr) == sorted(rows, key=repr)
+        assert sorted(strict, key=repr) == sorted(rows, key=repr)
+        assert len(deltas) == (sorted(before, key=repr) != sorted(rows, key=repr))
+    subscription.close()
+
+
+def test_a_row_without_a_moment_stays() -> None:
+    db = Database()
+    rows = db.table(int, expire_after=AGE, at=lambda n: START if n else None)
+    rows.add_all([0, 1])
+    db.clock.advance(START + 2 * AGE)
+    assert list(rows) == [0]
+
+
+def test_a_clock_goes_forward_by_moments_of_one_kind() -> None:
+    db = Database()
+    with pytest.raises(TableError, match="was not set"):
+        db.clock.now  # noqa: B018
+    with pytest.raises(PlanError, match="outside of a query"):
+        now()
+    beats = db.table(Beat, name="b", key="id")
+    with pytest.raises(PlanError, match=r"was not set\n.*db\.clock\.run"):
+        beats.where(lambda b: b.at < now())
+    berlin = timezone(timedelta(hours=1))
+    db.clock.advance(START.astimezone(berlin))
+    assert db.clock.now.tzinfo is UTC and db.clock.now == START
+    for moment, text in (
+        (START - timedelta.resolution, "cannot go back"),
+        (START.replace(tzinfo=None), "has no time zone"),
+        (START.date(), "advanced to a datetime"),
+    ):
+        with pytest.raises(TableError, match=text):
+            db.clock.advance(moment)  # type: ignore[arg-type]
+        with pytest.raises(TableError):
+            db.tables()[0].set(moment)  # type: ignore[attr-defined]
+    with pytest.raises(TableError):
+        db.tables()[0].clear()
+    assert db.clock.now == START
+    assert db.version == 1
+
+
+def test_a_clock_is_stored_with_its_database(tmp_path: Path) -> None:
+    path = tmp_path / "b.db"
+    with Database(path) as db:
+        beats = db.table(Beat, name="b", key="id", expire_after=AGE, at="at")
+        beats.add_all([beat(1, 0), beat(2, 200)])
+        db.clock.advance(START)
+    with Database(path) as db:
+        beats = db.table(Beat, name="b", key="id", expire_after=AGE, at="at")
+        view = beats.where(lambda b: now() - b.at < AGE).materialize()
+        assert db.clock.now == START and len(view) == 2
+        db.clock.advance(START + AGE)
+        assert [b.id for b in beats] == [2] == [b.id for b in view]
+        with pytest.raises(TableError, match="cannot go back"):
+            db.clock.advance(START)
+    with Database(path) as db:
+        assert len(db.table(Beat, name="b", key="id")) == 1
+        assert db.clock.now == START + AGE
+
+
+def test_expiry_refuses_what_it_cannot_do() -> None:
+    db = Database()
+    for options, text in (
+        ({"expire_after": AGE}, "takes at="),
+        ({"at": "at"}, "takes expire_after="),
+        ({"expire_after": 5, "at": "at"}, "takes a timedelta"),
+        ({"expire_after": -AGE, "at": "at"}, "not negative"),
+        ({"expire_after": AGE, "at": "at", "stored": False}, "must be stored"),
+        ({"expire_after": AGE, "at": "date"}, "no such field"),
+    ):
+        with pytest.raises(PlanError, match=text):
+            db.table(Beat, name="refused", **options)
+    assert db.tables() == []
+    rows = db.table(Beat, name="rows", expire_after=AGE, at="at")
+    naive = beat(1, 0, START.replace(tzinfo=None))
+    rows.add(naive)
+    with pytest.raises(TableError, match="with a time zone"):
+        db.clock.advance(START)
+    rows.remove(naive)
+    db.clock.advance(START)
+
+
+def test_a_tick_touches_the_rows_that_enter_or_leave() -> None:
+    for name in sorted(QUERIES.keys() - {"exists", "absent"}):
+        touched = []
+        for count in (500, 2_000):
+            db = Database()
+            beats, devices = db.table(Beat, name="b", key="id"), db.table(Device, name="d")
+            beats.add_all(beat(n, n) for n in range(count))
+            devices.add_all(map(Device, range(4)))
+            db.clock.advance(START + AGE)
+            view = QUERIES[name](db, beats, devices).materialize()
+            for second in (1, 2, 3):  # the first one may make an order
+                before = view.stats().touched
+                db.clock.advance(START + AGE + timedelta(seconds=second))
+            touched.append(view.stats().touched - before)
+            view.verify()
+        assert max(touched) < 60, (name, touched)
