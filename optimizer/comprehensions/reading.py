@@ -202,7 +202,11 @@ class QueryReader:
         source = self.engine.plan_of(found)
         if source is None:
             owner = self.value(node.value, reader) if isinstance(node, ast.Attribute) else None
-            if isinstance(node, ast.Attribute) and isinstance(owner, Subquery):
+            if (
+                isinstance(node, ast.Attribute)
+                and owner is not None
+                and not isinstance(owner, Rows)
+            ):
                 return project_node(Attribute(owner, node.attr))
             if owner is not None:
                 raise refusal_at(
