@@ -21,33 +21,52 @@ from typing import Any, overload
 
 from reactive.engine.collections.order import Edit
 from reactive.engine.collections.ranked import RankedIndex
-from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.collections.whole_rows import JoinedDelta
+from reactive.engine.collections.zset import Pair, Row, UniformDelta, net_by_identity
 
 _edit: Callable[[type[Edit], tuple[int, Row, int]], Edit] = tuple.__new__
 
 
+def split_rows(delta: Sequence[Pair]) -> tuple[list[Row], list[Row]] | None:
+    """Return the deleted and the inserted rows of a delta, without rows that are in both.
+
+    Return None if a row has copies.
+    """
+    if isinstance(delta, JoinedDelta):
+        return delta.split()
+    pairs = net_by_identity(delta)
+    if not {weight for _, weight in pairs} <= {1, -1}:
+        return None
+    gone = [row for row, weight in pairs if weight < 0]
+    return gone, [row for row, weight in pairs if weight > 0]
+
+
+def join_rows(gone: list[Row], come: list[Row]) -> JoinedDelta | Sequence[Pair]:
+    """Return deleted and inserted rows as one delta; an empty sequence if there are none."""
+    return JoinedDelta([UniformDelta(gone, -1), UniformDelta(come, 1)]) if gone or come else ()
+
+
 def exchange_in_order(
     ranked: RankedIndex,
-    pairs: Sequence[Pair],
+    gone: list[Row],
+    come: list[Row],
     keys_of: Callable[[list[Row]], list[Any]],
     *,
     descending: bool,
 ) -> tuple[list[Any], list[Row]] | None:
-    """Return keys and rows after a net delta, rows of a key in order of arrival.
+    """Return keys and rows after rows are deleted and inserted, rows of a key in order of arrival.
 
     Return None if a row has copies, or a deleted row is not there.
     """
-    if not {weight for _, weight in pairs} <= {1, -1}:
-        return None
-    gone = {id(row) for row, weight in pairs if weight < 0}
-    come = [row for row, weight in pairs if weight > 0]
+    deleted = {*map(id, gone)}
     keys, rows = ranked.columns()
     if descending:  # read backwards
         keys.reverse()
         rows.reverse()
-    stay = list(map(not_, map(gone.__contains__, map(id, rows))))
+    stay = list(map(not_, map(deleted.__contains__, map(id, rows))))
     left = [*compress(rows, stay), *come]
-    if len(rows) + len(come) - len(left) != len(gone) or len({*map(id, left)}) < len(left):
+    is_there = len(rows) + len(come) - len(left) == len(deleted) == len(gone)
+    if not is_there or len({*map(id, left)}) < len(left):
         return None
     return [*compress(keys, stay), *keys_of(come)], left
 
@@ -55,33 +74,38 @@ def exchange_in_order(
 class ExchangeEdits(Sequence[Edit]):
     """The edits that turn one sequence of rows into another, made when they are read.
 
-    changes: the difference of both, if it is known.
+    changes: the deleted and the inserted rows, if they are known.
 
     >>> one, two = "one", "two"
     >>> list(ExchangeEdits([one], [two, one])), ExchangeEdits([one], [two]).pairs()
     ([Edit(position=0, row='two', weight=1)], [('one', -1), ('two', 1)])
     """
 
-    __slots__ = ("_come", "_edits", "_gone", "_new", "_old")
+    __slots__ = ("_changes", "_edits", "_new", "_old")
 
     def __init__(
-        self, old: Sequence[Row], new: Sequence[Row], changes: Sequence[Pair] | None = None
+        self,
+        old: Sequence[Row],
+        new: Sequence[Row],
+        changes: tuple[Sequence[Row], Sequence[Row]] | None = None,
     ) -> None:
         self._old = old
         self._new = new
-        self._gone: AbstractSet[int]
-        self._come: AbstractSet[int]
-        if changes is None:
-            had, has = {*map(id, old)}, {*map(id, new)}
-            self._gone, self._come = had - has, has - had
-        else:
-            self._gone = {id(row) for row, weight in changes if weight < 0}
-            self._come = {id(row) for row, weight in changes if weight > 0}
+        self._changes = changes
         self._edits: list[Edit] | None = None
+
+    def _identities(self) -> tuple[AbstractSet[int], AbstractSet[int]]:
+        """Return the identities of the deleted and of the inserted rows."""
+        if self._changes is not None:
+            gone, come = self._changes
+            return {*map(id, gone)}, {*map(id, come)}
+        had, has = {*map(id, self._old)}, {*map(id, self._new)}
+        return had - has, has - had
 
     def pairs(self) -> list[Pair]:
         """Return the changes without their positions."""
-        gone, come = _places(self._old, self._gone), _places(self._new, self._come)
+        deleted, inserted = self._identities()
+        gone, come = _places(self._old, deleted), _places(self._new, inserted)
         return [(self._old[at], -1) for at in gone] + [(self._new[at], 1) for at in come]
 
     @overload
@@ -91,8 +115,9 @@ class ExchangeEdits(Sequence[Edit]):
     def __getitem__(self, place: int | slice) -> Edit | list[Edit]:
         if self._edits is None:
             old, new = self._old, self._new
-            gone = [_edit(Edit, (at, old[at], -1)) for at in _places(old, self._gone)[::-1]]
-            come = [_edit(Edit, (at, new[at], 1)) for at in _places(new, self._come)]
+            deleted, inserted = self._identities()
+            gone = [_edit(Edit, (at, old[at], -1)) for at in _places(old, deleted)[::-1]]
+            come = [_edit(Edit, (at, new[at], 1)) for at in _places(new, inserted)]
             self._edits = gone + come
         return self._edits[place]
 
@@ -100,7 +125,7 @@ class ExchangeEdits(Sequence[Edit]):
         return iter(self[:])
 
     def __len__(self) -> int:
-        return len(self._gone) + len(self._come)
+        return sum(map(len, self._changes or self._identities()))
 
 
 def _places(rows: Sequence[Row], wanted: AbstractSet[int]) -> list[int]:

@@ -212,9 +212,9 @@ class NetDelta(Sequence[Pair]):
 
 
 class JoinedDelta(Sequence[Pair]):
-    """The deltas of several statements, joined when the pairs are read.
+    """Batches of deleted rows, then of inserted rows, joined when the pairs are read.
 
-    If a commit evaluates all readers anew, no pair is made.
+    No pair is made for nodes that are evaluated anew, nor for operators that read the batches.
 
     >>> delta = JoinedDelta([UniformDelta(["a"], -1), UniformDelta(["b", "c"], 1)])
     >>> len(delta), listed(delta)
@@ -223,7 +223,7 @@ class JoinedDelta(Sequence[Pair]):
 
     __slots__ = ("_pairs", "_parts")
 
-    def __init__(self, parts: Sequence[Pairs]) -> None:
+    def __init__(self, parts: Sequence[UniformDelta]) -> None:
         self._parts = parts
         self._pairs: list[Pair] | None = None
 
@@ -239,6 +239,12 @@ class JoinedDelta(Sequence[Pair]):
     def __getitem__(self, place: slice) -> Sequence[Pair]: ...
     def __getitem__(self, place: int | slice) -> Pair | Sequence[Pair]:
         return self.listed()[place]
+
+    def split(self) -> tuple[list[Row], list[Row]]:
+        """Return the deleted rows, and the inserted rows."""
+        gone = [part.rows for part in self._parts if part.weight < 0]
+        come = [part.rows for part in self._parts if part.weight > 0]
+        return list(chain.from_iterable(gone)), list(chain.from_iterable(come))
 
     def listed(self) -> list[Pair]:
         """Return the list of all pairs, which is made once."""

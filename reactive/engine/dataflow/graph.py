@@ -328,11 +328,9 @@ class Graph:
             for source, delta in changes:
                 self.watch.look(source)
                 has_many = has_many or len(delta) >= scheduling.MANY
-            if not (has_many and self._recompute(schedule, changes, step)):
-                if has_many:
-                    from reactive.engine.collections.whole_rows import listed
-
-                    changes = [(source, listed(delta)) for source, delta in changes]
+            if has_many:
+                self._step_many(schedule, changes, step)
+            else:
                 schedule.step(changes, step.stepped, step.leaf_deltas, self.watch.check)
             step.address()
             if between is not None:
@@ -343,23 +341,35 @@ class Graph:
             raise
         return step
 
-    def _recompute(
+    def _step_many(
         self, schedule: Schedule | Walk, changes: Sequence[Fed], step: CommitStep
-    ) -> bool:
+    ) -> None:
+        """Step what many changes reach, or evaluate it anew."""
+        from reactive.engine.dataflow.recomputation import listed_inbox, with_pairs
+
+        check = self.watch.check
+        if not isinstance(schedule, Schedule):
+            schedule.step(with_pairs(changes), step.stepped, step.leaf_deltas, check)
+        elif not self._recompute(schedule, changes, step):
+            schedule.step(changes, step.stepped, step.leaf_deltas, check, listed_inbox=listed_inbox)
+
+    def _recompute(self, schedule: Schedule, changes: Sequence[Fed], step: CommitStep) -> bool:
         """Step what the changes reach, and evaluate nodes anew for which that takes less time.
 
         Return False, with nothing done, if there are none, or if one raises: then the changes
         decide if the commit raises.
         """
-        if self.past or not isinstance(schedule, Schedule):
+        if self.past:
             return False
-        from reactive.engine.dataflow.recomputation import find_recomputation
+        from reactive.engine.dataflow.recomputation import find_recomputation, listed_inbox
 
         anew = find_recomputation(self, schedule, changes)
         if anew is None:
             return False
         try:
-            schedule.step(changes, step.stepped, step.leaf_deltas, self.watch.check, anew)
+            schedule.step(
+                changes, step.stepped, step.leaf_deltas, self.watch.check, anew, listed_inbox
+            )
         except Exception as error:
             reraise_asynchronous(error)
             schedule.clear()

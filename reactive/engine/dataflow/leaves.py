@@ -462,6 +462,7 @@ class BorrowedGroups(BorrowedLeaf):
 class BorrowedOrder(BorrowedLeaf):
     """The rows of an ordered view, in order, held by the operator below."""
 
+    takes_joined: ClassVar[bool] = True
     __slots__ = ("order",)
 
     def __init__(self, order: order_by.OrderBy) -> None:

@@ -54,7 +54,7 @@ class Recomputation:
         detached: DetachedState | None = node.operator.detach_state()
         if detached is None:  # nothing to fill
             stepped.append(node)
-            node.step(*self.listed_inbox(node))
+            node.step(*listed_inbox(node))
             return ()
         stepped.append(RecomputedNode(node, detached))
         rows = [self._graph.contents(source, shown=False) for source in node.inputs]
@@ -62,10 +62,6 @@ class Recomputation:
         if detached.changes is None or (node.leaf is not None and not node.leaf.subscribers):
             return ()
         return detached.changes()
-
-    def listed_inbox(self, node: Node) -> list[Sequence[Any]]:
-        """Return the deltas of the inputs, as operators take them."""
-        return [listed(delta) for delta in node.inbox]
 
 
 class RecomputedNode:
@@ -82,6 +78,18 @@ class RecomputedNode:
 
     def undo(self) -> None:
         self._detached.restore()
+
+
+def listed_inbox(node: Node) -> Sequence[Sequence[Any]]:
+    """Return the deltas of the inputs as the operator takes them: pairs, or batches."""
+    if getattr(node.operator, "takes_joined", False) and not node.deferred:
+        return node.inbox
+    return [listed(delta) for delta in node.inbox]
+
+
+def with_pairs(changes: Sequence[Fed]) -> list[Fed]:
+    """Return the changes of sources with the pairs of each delta."""
+    return [(source, listed(delta)) for source, delta in changes]
 
 
 def find_recomputation(

@@ -444,11 +444,13 @@ class Schedule:
         leaf_deltas: list[LeafDelta],
         check: Check,
         anew: Recomputation | None = None,
+        listed_inbox: Callable[[Node], Sequence[Any]] | None = None,
     ) -> None:
         """Step what the changes reach.
 
         The call appends each stateful node to `stepped`, before it steps, and the output of each
-        leaf to `leaf_deltas`. The nodes of `anew` are evaluated anew.
+        leaf to `leaf_deltas`. The nodes of `anew` are evaluated anew. If a delta is large,
+        `listed_inbox` returns the deltas as the operator of a node takes them.
         """
         self._walks += 1
         for source, delta in changes:
@@ -463,7 +465,7 @@ class Schedule:
                 else:
                     if node.stateful:
                         stepped.append(node)
-                    inbox = node.inbox if anew is None else anew.listed_inbox(node)
+                    inbox = node.inbox if listed_inbox is None else listed_inbox(node)
                     out = node.step(*inbox)
                 node.clear()
                 if out:

@@ -32,7 +32,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import eq
-from typing import Any
+from typing import Any, ClassVar
 
 from reactive.engine.collections.order import (
     Edit,
@@ -50,7 +50,6 @@ from reactive.engine.collections.zset import (
     UniformDelta,
     consolidate,
     have_one_hash,
-    net_by_identity,
 )
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -83,6 +82,7 @@ class OrderBy:
     ([(3, -1), (8, 1)], [5, 8])
     """
 
+    takes_joined: ClassVar[bool] = True
     __slots__ = (
         *("_are_interned", "_descending", "_hash", "_key", "_log", "_owed", "_ranked", "_show"),
         *("edits", "first", "last", "touched"),
@@ -207,11 +207,18 @@ class OrderBy:
         """
         if not self._are_interned or self._owed:
             return None
-        from reactive.engine.collections.exchanged_rows import ExchangeEdits, exchange_in_order
+        from reactive.engine.collections.exchanged_rows import (
+            ExchangeEdits,
+            exchange_in_order,
+            join_rows,
+            split_rows,
+        )
 
-        old, new, pairs = self._ranked, self._no_rows(), net_by_identity(delta)
+        old, new, rows = self._ranked, self._no_rows(), split_rows(delta)
+        if rows is None:
+            return None
         try:
-            items = exchange_in_order(old, pairs, self._keys, descending=self._descending)
+            items = exchange_in_order(old, *rows, self._keys, descending=self._descending)
             if items is None:
                 return None
             new.load(*items)
@@ -221,8 +228,8 @@ class OrderBy:
         before = self.sequence()
         self._log, self._ranked = [(old, None, EXCHANGED, 1)], new
         is_whole = len(self) == new.size and len(before) == old.size
-        edits = ExchangeEdits(before, self.sequence(), pairs if is_whole else None)
-        changes = pairs if is_whole else edits.pairs()
+        edits = ExchangeEdits(before, self.sequence(), rows if is_whole else None)
+        changes = join_rows(*rows) if is_whole else edits.pairs()
         self.edits = edits if changes else []
         return changes
 

@@ -152,8 +152,9 @@ class Pending(list["Change"]):
         """Return the statements' changes as one delta; net, if rows are inserted and deleted."""
         if len(parts) == 1:
             return parts[0]
-        if self._are_apart(table, parts):
-            return _join_batches(parts)
+        batches = [part for part in parts if type(part) is UniformDelta]
+        if len(batches) == len(parts) and self._are_apart(table, batches):
+            return _join_batches(batches)
         pairs = list(chain.from_iterable(parts))
         gone = {id(row) for row, weight in pairs if weight < 0}
         if not gone or len(gone) == len(pairs):
@@ -165,10 +166,10 @@ class Pending(list["Change"]):
         are_others = gone.isdisjoint([id(row) for row, weight in pairs if weight > 0])
         return pairs if are_others else net_by_identity(pairs)
 
-    def _are_apart(self, table: Base, parts: Sequence[Sequence[Pair]]) -> bool:
+    def _are_apart(self, table: Base, batches: Sequence[UniformDelta]) -> bool:
         """Return True if batches of rows were removed, then others added, and none again."""
-        signs = [type(part) is UniformDelta and part.weight for part in parts]
-        if not all(signs) or signs != sorted(signs) or not table._store.interns:
+        signs = [batch.weight for batch in batches]
+        if signs != sorted(signs) or not table._store.interns:
             return False
         lost = None if self._lost is None else self._lost.get(table)
         return lost is not None and not lost.has_returned
@@ -197,7 +198,7 @@ class Pending(list["Change"]):
         return net.after(self)
 
 
-def _join_batches(parts: Sequence[Sequence[Pair]]) -> Sequence[Pair]:
+def _join_batches(parts: Sequence[UniformDelta]) -> Sequence[Pair]:
     """Return batches as one delta; if they are large, the pairs are made when they are read."""
     if sum(map(len, parts)) < schedule.MANY:
         return list(chain.from_iterable(parts))
