@@ -117,15 +117,16 @@ class KeptRounds:
         alone: list[list[Column]],
         arranged: dict[int, Arrangement],
     ) -> None:
-        self._layout = layout
+        self.layout = layout
         self.fields = fields
         """The columns of all forms; the first forms are those of the relations."""
-        self._alone = alone
+        self.alone = alone
         """The fields of rows without a group, by form."""
-        self._arranged = arranged
-        self._forms: dict[int, list[int]] = {relation: [] for relation in arranged}
+        self.arranged = arranged
+        self.forms: dict[int, list[int]] = {relation: [] for relation in arranged}
+        """The forms of each relation."""
         for form, relation in enumerate(layout.relations):
-            self._forms[relation].append(form)
+            self.forms[relation].append(form)
 
     def run(self, times: int) -> dict[int, list[Row]]:
         """Return the rows of all aggregates after `times` rounds, by their slots."""
@@ -134,7 +135,7 @@ class KeptRounds:
             made, later = self.compute()
             for form, columns in later.items():
                 self.fields[form] = columns
-        return {a.groups.slot: rows_from_columns(made[r]) for r, a in self._arranged.items()}
+        return {a.groups.slot: rows_from_columns(made[r]) for r, a in self.arranged.items()}
 
     def compute(self) -> tuple[dict[int, list[Column]], dict[int, list[Column]]]:
         """Compute a round; return totals by relation, and the relations' fields for the next one.
@@ -143,11 +144,11 @@ class KeptRounds:
         """
         made: dict[int, list[Column]] = {}
         later: dict[int, list[Column]] = {}
-        for relation, arrangement in self._arranged.items():
+        for relation, arrangement in self.arranged.items():
             made[relation] = _totals(arrangement, self.fields)
-            for form in self._forms[relation]:
+            for form in self.forms[relation]:
                 columns = self._compute_fields(form, arrangement.places, made[relation])
-                if self._layout.is_now[form]:
+                if self.layout.is_now[form]:
                     self.fields[form] = columns
                 else:
                     later[form] = columns
@@ -155,17 +156,17 @@ class KeptRounds:
 
     def places(self, relation: int) -> Places:
         """Return the places of the groups of a relation."""
-        return self._arranged[relation].places
+        return self.arranged[relation].places
 
     def count_touched(self) -> int:
         """Return the number of pairs and groups that a round touches."""
-        return sum(len(a.places.names) + sum(a.counts) for a in self._arranged.values())
+        return sum(len(a.places.names) + sum(a.counts) for a in self.arranged.values())
 
     def _compute_fields(self, form: int, places: Places, columns: list[Column]) -> list[Column]:
         """Compute the fields of a form from the keys and totals of groups."""
-        found, alone = list(self.fields[form]), self._alone[form]
-        for place, make in self._layout.of_totals[form].items():
-            values = make(*columns, *places.constant[1:])
+        found, alone = list(self.fields[form]), self.alone[form]
+        for place, total in self.layout.of_totals[form].items():
+            values = total.make(*columns, *places.constant[1:])
             if place >= 0:
                 found[place] = places.by_position(_canonical(values), alone[place])
         return found

@@ -111,6 +111,14 @@ class PairColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class TotalColumn:
+    """A column with a value for each group; `make` takes the columns of key, totals, and row."""
+
+    make: Callable[..., Column]
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Pairs:
     """Pairs of an aggregate's input that one loop produces.
 
@@ -240,8 +248,8 @@ class Fields:
         given = (*(KEY,) * bindings(self.aggregate), *map(Local, self._more))
         return {place: column(substitute(self._made[place], given), names) for place in self.stay}
 
-    def of_totals(self) -> dict[int, Callable[..., Column]]:
-        """Return functions that compute the other fields from keys and totals.
+    def of_totals(self) -> dict[int, TotalColumn]:
+        """Return the columns of the other fields, computed from keys and totals.
 
         In a left join, the constant rows are the last argument. Negative numbers mark expressions
         that are evaluated only because they may raise.
@@ -253,7 +261,8 @@ class Fields:
         touched = [expr for expr in self._touched if expr not in asked]
         wanted = [(place, self._made[place]) for place in self.move]
         wanted += [(-1 - place, expr) for place, expr in enumerate(touched)]
-        return {place: column(substitute(expr, locals_), names) for place, expr in wanted}
+        found = {place: substitute(expr, locals_) for place, expr in wanted}
+        return {place: TotalColumn(column(expr, names), expr) for place, expr in found.items()}
 
     @property
     def is_record(self) -> bool:

@@ -20,9 +20,13 @@ from typing import Any
 from reactive.engine.codegen.loop_expressions import Column
 from reactive.engine.operators.loops.kept_rounds import KeptRounds
 from reactive.engine.operators.loops.layout import NearRows
+from reactive.engine.operators.loops.number_rounds import find_arrays, number_rounds
+from reactive.engine.operators.loops.settled_numbers import SettlingNumbers
 from reactive.engine.operators.loops.totals import rows_from_columns
 
 Row = Any
+TRIES = 2
+"""Rounds before which arrays are tried: the start may have integers, and the round after floats."""
 NUMBERS = frozenset({int, float})
 """Classes of values whose differences are compared."""
 
@@ -53,21 +57,46 @@ class SettlingRounds:
     def run(self, most: int) -> int:
         """Run rounds until one moves no row, at most `most`; return their number.
 
-        Stops before a round with values that are no finite numbers.
+        Stops before a round with values that are no finite numbers. Once the rounds have looked at
+        as many rows as numpy is worth, they go on over arrays.
         """
-        for done in range(most):
-            made, later = self._kept.compute()
-            near: dict[int, list[bool]] = {}
-            for relation, columns in later.items():
-                found = self._find_near(relation, columns)
-                if found is None:
-                    return done
-                near[relation] = found
-            moved = [self._pass_on(r, made[r], later[r], near[r]) for r in near]
-            if not any(moved):
-                self.is_settled = True
-                return done + 1
-        return most
+        done, tries, pairs = 0, TRIES, self._kept.count_touched()
+        while done < most and not self.is_settled:
+            if tries and find_arrays(self._kept, done * pairs) is not None:
+                tries -= 1
+                found = self._run_over_arrays(most - done)
+                if found:
+                    done, tries = done + found, 0
+                    continue
+            if not self._run_one():
+                break
+            done += 1
+        return done
+
+    def _run_one(self) -> bool:
+        """Run a round, unless it has values that are no finite numbers: then return False."""
+        made, later = self._kept.compute()
+        near: dict[int, list[bool]] = {}
+        for relation, columns in later.items():
+            found = self._find_near(relation, columns)
+            if found is None:
+                return False
+            near[relation] = found
+        moved = [self._pass_on(r, made[r], later[r], near[r]) for r in near]
+        self.is_settled = not any(moved)
+        return True
+
+    def _run_over_arrays(self, most: int) -> int:
+        """Run rounds over arrays, and return their number; 0 if there are no arrays."""
+        numbers = number_rounds(self._kept, 0)
+        settling = None if numbers is None else SettlingNumbers.of(numbers, self._near)
+        if settling is None:
+            return 0
+        settling.begin(self._totals, self._moved)
+        done = settling.run(most)
+        self._totals, self._moved = settling.totals_and_moved(self._totals)
+        self.is_settled = settling.is_settled
+        return done
 
     def aggregate_rows(self, relation: int) -> list[Row] | None:
         """Return the rows of an aggregate of which the relation's rows are made; None if no row of

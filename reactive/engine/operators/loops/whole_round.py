@@ -60,6 +60,7 @@ from reactive.engine.operators.loops.nests import (
     delta_loop,
     entering_loop,
 )
+from reactive.engine.operators.loops.number_rounds import run_rounds
 from reactive.engine.operators.loops.partnered_rows import Fits, alone_rows, matched_rows
 from reactive.engine.operators.loops.settled_rounds import SettlingRounds
 from reactive.engine.operators.loops.totals import totals_of
@@ -275,7 +276,7 @@ class WholeRound:
     def _run(self, kept: KeptRounds, times: int) -> list[list[Row]]:
         """Run rounds over a layout; return the relations after the last."""
         slots = self._slots
-        made = kept.run(times)
+        made = run_rounds(kept, times)
         self._looked += times * kept.count_touched() // 2  # columns take half the time of rows
         self._forget_rounds()
         for place, rows in made.items():
