@@ -24,6 +24,7 @@ from optimizer.plans.nodes.groups import Top as Top
 from optimizer.plans.nodes.joins import AntiJoin as AntiJoin
 from optimizer.plans.nodes.joins import AsofJoin as AsofJoin
 from optimizer.plans.nodes.joins import Join as Join
+from optimizer.plans.nodes.joins import Lookup as Lookup
 from optimizer.plans.nodes.joins import Match as Match
 from optimizer.plans.nodes.joins import OuterJoin as OuterJoin
 from optimizer.plans.nodes.joins import Product as Product

@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         Variance,
     )
     from reactive.api.stats import Metrics, OperatorStats, Queue, Stats
+    from reactive.api.stream import Stream
     from reactive.api.windows import TimeWindow, TimeWindows, hopping, tumbling
     from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
@@ -202,6 +203,7 @@ __all__ = [
     "StdDev",
     "Store",
     "StratificationError",
+    "Stream",
     "StringJoin",
     "Subscription",
     "Sum",
@@ -290,6 +292,7 @@ __getattr__ = make_module_getattr(
         "Stats": "reactive.api.stats",
         "StdDev": "reactive.api.statistics",
         "Store": "reactive.borders.durable.store",
+        "Stream": "reactive.api.stream",
         "StringJoin": "reactive.api.statistics",
         "Synced": "reactive.borders.frames.loading",
         "TimeWindow": "reactive.api.windows",

@@ -21,6 +21,7 @@ from reactive.api import family as queries
 from reactive.api import literal as literals
 from reactive.api import parameter as parameters
 from reactive.api import stats as measures
+from reactive.api import stream as streams
 from reactive.api.materialize import materialize
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
 
     from reactive.api.clock import Clock
     from reactive.api.parameter import Parameter
+    from reactive.api.stream import Stream
     from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
     from reactive.borders.objects.silent import Silent
@@ -340,6 +342,63 @@ class Database(Uncopyable, Closeable):
         )
         parameters.begin(parameter, value, self.drop)
         return parameter
+
+    def stream(
+        self,
+        row_type: type[T],
+        *,
+        at: Callable[[T], Any] | str,
+        lateness: Any,
+        name: str | None = None,
+        late: Literal["keep", "raise"] = "keep",
+        replace: bool = False,
+    ) -> Stream[T]:
+        """Create a stream: a table of events, which flow through and are not removed.
+
+        Parameters
+        ----------
+        row_type, name, replace: as in `table`.
+        at: callable, event -> its time, or the name of a field; a time that is None is never late.
+        lateness: the distance by which events may be out of order, such as a timedelta. The
+            watermark is the greatest time so far, less the lateness; an event before the watermark
+            of the last commit is late.
+        late: the reaction to a late event. `"keep"`: it goes to `stream.late`, a table whose rows
+            flow through. `"raise"`: the commit is refused.
+
+        Rows are not stored: make the views before events flow. See docs/time.md.
+
+        Raises
+        ------
+        PlanError: the name, or that with `_late` at its end, is taken; the lateness is no distance.
+        TransactionError: inside a transaction.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> clicks = db.stream(tuple[str, int], at=lambda c: c[1], lateness=5, name="clicks")
+        >>> clicks.add_all([("home", 3), ("shop", 12)])
+        >>> clicks.watermark.first()
+        7
+        """
+        if self._engine.mine is not None:
+            raise TransactionError(
+                "a stream cannot be made inside a transaction\n"
+                "  make it before the `with` block, and add events inside"
+            )
+        own = usual_name(row_type) if name is None else name
+        stream: Stream[T] = self._engine.add_table(
+            lambda number, old: streams.Stream(
+                self._engine, number, row_type, own, at, lateness, late, old
+            ),
+            own if replace else None,
+            (False, None, None),
+        )
+        try:
+            late_name = f"{stream.name}_late"
+            stream.begin(self.table(row_type, name=late_name, stored=False, replace=replace))
+        except BaseException:
+            self.drop(stream, views=True)
+            raise
+        return stream
 
     def table_from(
         self,

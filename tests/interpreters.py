@@ -214,6 +214,7 @@ BY_PLAIN = "plain operator"
 LOOPS = {
     **dict.fromkeys(("Table", "Values", "Empty", "View", "Given", "Known"), "input of a loop"),
     "AsofJoin": "rows in order: plain operator",
+    "Lookup": BY_PLAIN,
     **dict.fromkeys(("SemiJoin",), "no pairs: a loop gained nothing (0.7 to 1.0)"),
     **dict.fromkeys(("Negate", "Previous", "Tolerate", "UnionAll"), BY_PLAIN),
     **dict.fromkeys(("Reduce", "Top", "OrderBy"), "whole groups: plain operator"),
@@ -221,7 +222,7 @@ LOOPS = {
     **dict.fromkeys(("Fixpoint", "Component", "Iterate"), "its bodies run as loops"),
 }
 ROUNDS = {
-    "AsofJoin": "no recursion passes it",
+    **dict.fromkeys(("AsofJoin", "Lookup"), "no recursion passes it"),
     **dict.fromkeys(("Table", "Values", "Empty", "Known", "Given"), "list from outside the loop"),
     **dict.fromkeys(("SetOperation",), "only union: the others end the whole round"),
     **dict.fromkeys(
@@ -231,14 +232,14 @@ ROUNDS = {
     **dict.fromkeys(("Fixpoint", "Component", "Iterate"), "a loop in a loop goes by changes"),
 }
 COLUMNS = {
-    "AsofJoin": IN_PROCESS,
+    **dict.fromkeys(("AsofJoin", "Lookup"), IN_PROCESS),
     **dict.fromkeys(("Table", "Values", "Empty", "Known", "View", "Given"), NOT_SENT),
     **dict.fromkeys(("Negate", "Previous"), IN_PROCESS),
     "Product": "pairs without a key: in the process",
     "Tolerate": "inside an iteration in one worker",
 }
 BUCKETS = {
-    "AsofJoin": IN_PROCESS,
+    **dict.fromkeys(("AsofJoin", "Lookup"), IN_PROCESS),
     **dict.fromkeys(("Table", "Values", "Empty", "Known", "View", "Given", "Recursive"), NOT_SENT),
     **dict.fromkeys(("Negate", "Previous", "UnionAll"), "keeps no rows to move"),
     "Product": "pairs without a key: in the process",
@@ -266,6 +267,7 @@ WHY_NOT: Mapping[str, Mapping[str, str]] = {
     "reference": {
         "Given": "no query is written with it",
         "Known": "no query is written with it",
+        "Lookup": "of events, which are not stored",
         "Shared": ONLY_RULES,
     },
     "columns on Spark": COLUMNS,

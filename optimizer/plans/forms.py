@@ -192,7 +192,8 @@ class _Reader:
             key = None if node.key is None else node.key.identity
             if has_no_meaning(key):
                 raise Formless
-            return OwnPart((plan.Table, key, node.stored, node.row_type), ())
+            is_stream = node.time is not None
+            return OwnPart((plan.Table, key, node.stored, node.row_type, is_stream), ())
         kind: Any = type(node)
         return OwnPart(self._record(node, _names_of_kind(kind)), tuple(self._callables))
 

@@ -37,6 +37,8 @@ def of_function(method: str, field: str) -> Callable[[Any], str]:
 def table(node: Any) -> str:
     if node.is_value:
         return f"parameter {node.name}"
+    if node.time is not None:
+        return f"stream {node.name}"
     notes = [_key(node.key)] * (node.key is not None) + ["not stored"] * (not node.stored)
     return f"table {node.name}" + (f" ({', '.join(notes)})" if notes else "")
 

@@ -248,10 +248,13 @@ def may_be_negative(node: plan.Node) -> bool:
 
 
 def _may_be_negative(node: plan.Node) -> bool:
-    """Return True if rows may have negative weights: below a negation or an unstored table."""
+    """Return True if rows may have negative weights: below a negation or an unstored table.
+
+    A stream refuses removals.
+    """
     match node:
         case plan.Table():
-            return not node.stored
+            return not node.stored and node.time is None
         case plan.Settled(segment):
             return bool(segment.may_be_negative)
         case plan.Negate():

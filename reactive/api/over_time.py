@@ -1,4 +1,7 @@
-"""Joins over time: the plan of `asof_join`, whose keys and times are computed beside the rows."""
+"""Joins over time: the plans of `asof_join` and `lookup`.
+
+Keys and times are computed beside the rows.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.expr import Expr, Function, Lifted, all_parameters, conjuncts, one_value, tuple_of
+from optimizer.expr import (
+    Expr,
+    Function,
+    Lifted,
+    all_parameters,
+    conjuncts,
+    one_value,
+    row_names,
+    tuple_of,
+)
 from optimizer.expressions.text import written
 from optimizer.plans.properties import bindings, shapes
 from optimizer.plans.side_conditions import equation_of, of_left, of_right, pair_shapes
@@ -55,6 +67,59 @@ def plan_asof_join(
         not allow_equal,
         role.startswith("left"),
     )
+
+
+EVENTWISE = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest, plan.View)
+"""Nodes whose rows are made of one row of their input, or of a view of it."""
+
+
+def plan_lookup(
+    role: str,
+    relations: tuple[AnyRelation, AnyRelation],
+    on: On | None,
+    keys: tuple[Key | None, Key | None],
+) -> plan.Lookup:
+    """Return the plan of a look-up of the events of one relation in another.
+
+    Raises
+    ------
+    PlanError: `on` is not made of equations between both sides, or rows of the left may go.
+    """
+    left, right = relations
+    match = match_of(role, left, right, on, *keys)
+    if not only_comes(left.plan):
+        raise PlanError(
+            f"{role} is for events, and rows of {left._called()} may be removed\n"
+            "  start with db.stream(...), or join() for pairs that follow both sides"
+        )
+    count = bindings(left.plan)
+    mine, theirs = _keys(role, left, right, match)
+    return plan.Lookup(
+        plan.Select(left.plan, _beside(mine, count)),
+        plan.Select(_one_binding(right.plan), _beside(theirs, 1)),
+        count,
+        role.startswith("left"),
+    )
+
+
+def only_comes(node: plan.Node) -> bool:
+    """Return True if no row of a node is ever removed: it is made of the events of streams."""
+    match node:
+        case plan.Table():
+            return node.time is not None
+        case plan.Lookup(left):
+            return only_comes(left)
+        case plan.UnionAll(left, right):
+            return only_comes(left) and only_comes(right)
+        case _:
+            return isinstance(node, EVENTWISE) and only_comes(*node.inputs())
+
+
+def _beside(key: Lifted, count: int) -> Lifted:
+    """Return the function that puts a row beside its key."""
+    row = one_value(all_parameters(count))
+    names = key.names if len(key.names) == count else row_names(count)
+    return Lifted(tuple_of(row, key.body), names, key.origins, count)
 
 
 def _one_binding(node: plan.Node) -> plan.Node:

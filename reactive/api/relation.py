@@ -339,6 +339,77 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         )
         return self._new(node, other)
 
+    def lookup(
+        self,
+        other: Relation[U],
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
+        *,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
+    ) -> Relation[*Ts, U]:
+        """Pair each event of a stream with the rows of a relation as of the event's commit.
+
+        A later change of the relation changes no pair, and no event is kept: this is a price at the
+        time of an order, where `join` would be the price of now.
+
+        Parameters
+        ----------
+        other: the relation to append as one binding. Its rows are tuples if it has several.
+        on: equations between the bindings and the appended one, as a callable or names of fields,
+            as for `join`; without it, all rows match.
+        left_key, right_key: as for `join`.
+
+        If one commit has an event and changes of `other`, these come first.
+
+        State: the rows of `other`, by key. Cost: O(changed rows + matches). See docs/time.md.
+        Source: [dbsp] the join of a stream with an integral.
+
+        Raises
+        ------
+        PlanError: `on` has other conditions than equations; or rows of this relation may be
+            removed: it is not made of the events of a stream (`Database.stream`), one by one.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> prices = db.table(tuple[str, int], name="prices", key=lambda p: p[0])
+        >>> sales = db.stream(tuple[str, int], at=lambda s: s[1], lateness=0, name="sales")
+        >>> priced = sales.lookup(prices, on=lambda s, p: s[0] == p[0]).materialize()
+        >>> prices.add(("tea", 3))
+        >>> sales.add(("tea", 1))
+        >>> prices.upsert(("tea", 4))
+        >>> sales.add(("tea", 2))
+        >>> sorted(priced)
+        [(('tea', 1), ('tea', 3)), (('tea', 2), ('tea', 4))]
+        """
+        sides, keys = (self, other), (left_key, right_key)
+        return self._new(over_time.plan_lookup("lookup", sides, on, keys), other)
+
+    def left_lookup(
+        self,
+        other: Relation[U],
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
+        *,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
+    ) -> Relation[*Ts, U | None]:
+        """Pair each event as `lookup` does, and keep events that match no row, with None.
+
+        Parameters and cost: as for `lookup`.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> names = db.table(tuple[int, str], name="names")
+        >>> visits = db.stream(tuple[int, int], at=lambda v: v[1], lateness=0, name="visits")
+        >>> named = visits.left_lookup(names, on=lambda v, n: v[0] == n[0]).materialize()
+        >>> visits.add((7, 1))
+        >>> names.add((7, "Ann"))
+        >>> visits.add((7, 2))
+        >>> list(named)
+        [((7, 1), None), ((7, 2), (7, 'Ann'))]
+        """
+        sides, keys = (self, other), (left_key, right_key)
+        return self._new(over_time.plan_lookup("left_lookup", sides, on, keys), other)
+
     def window(
         self, windows: TimeWindows, at: Callable[[*Ts], Any] | str
     ) -> Relation[*Ts, TimeWindow]:

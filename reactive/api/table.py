@@ -100,7 +100,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
             if key is None
             else take_callable(key_function(row_type, key), 1, "the key of table")
         )
-        super().__init__(engine, plan.Table(number, self.name, chosen, stored, row_type))
+        super().__init__(engine, self._plan_of(number, chosen, stored))
         if chosen is not None:
             check_callable(chosen, self.plan)
         self._db_lock = engine.db_lock
@@ -113,6 +113,9 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         self._do = Statements(self, engine)
         self._move_to(self._new_store(hashable))
         self._node = engine.graph.source(self._contents, self.plan, lambda: len(self._store))
+
+    def _plan_of(self, number: int, key: Any, stored: bool) -> Any:
+        return plan.Table(number, self.name, key, stored, self.row_type)
 
     # Changes.
 

@@ -31,6 +31,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "ingest": Database.ingest,
     "table": Database.table,
     "parameter": Database.parameter,
+    "stream": Database.stream,
     "table_from": Database.table_from,
     "datalog": Database.datalog,
     "transaction": Database.transaction,
@@ -207,7 +208,16 @@ def test_the_functions_are_those_that_have_options() -> None:
 OF_QUERIES = frozenset(
     {
         *("aggregate", "anti_join", "asof_join", "drop", "explain", "full_join", "join"),
-        *("left_asof_join", "left_join", "materialize", "order_by", "right_join", "semi_join"),
+        *(
+            "left_asof_join",
+            "left_join",
+            "left_lookup",
+            "lookup",
+            "materialize",
+            "order_by",
+            "right_join",
+            "semi_join",
+        ),
     }
 )
 """Methods that make queries; each of their options has tests of its own."""

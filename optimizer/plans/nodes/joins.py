@@ -206,3 +206,38 @@ class AsofJoin(Node):
         degree=costs.no_degree,
         headline=_headline_of_asof,
     )
+
+
+def _shapes_of_lookup(node: Lookup, inputs: Sequence[Shapes]) -> Shapes:
+    """Return the shapes of the events' bindings, and that of the row, which may be missing."""
+    left, right = (_first_item(of[0]) for of in inputs)
+    mine = left if isinstance(left, tuple) and node.count > 1 else (left,) * node.count
+    return (*mine, None if node.is_left else right)
+
+
+@record
+class Lookup(Node):
+    """Each event with the rows of its key as of the commit that the event came in.
+
+        d(L lookup R)  =  dL join (R + dR)
+
+    The rows of both inputs are tuples `(row, key)`; `row` has `count` bindings on the left. A
+    change of the right side changes no pair that was made before. `is_left` keeps events without a
+    row, with None.
+    """
+
+    left: Node
+    right: Node
+    count: int
+    is_left: bool = False
+
+    facts = Facts(
+        calls=(),
+        raises=True,
+        recursion=_recursion_of_asof,
+        shapes=_shapes_of_lookup,
+        is_set=lambda node, inputs: False,
+        costs=lambda node: (costs.Cost.MATCHES, costs.Cost.ONE),
+        degree=costs.no_degree,
+        headline=lambda node: f"{'left_' if node.is_left else ''}lookup",
+    )

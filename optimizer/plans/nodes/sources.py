@@ -15,6 +15,7 @@ from typing import Any
 
 from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
+from optimizer.expr import Function
 from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.simplification import tuple_width
 from optimizer.kinds.kind import class_of, kind_of
@@ -41,7 +42,8 @@ def key_of_value(value: Any) -> tuple[()]:
 class Table(Node):
     """The rows of a base table. `key` is set for a keyed table: at most one row per key.
 
-    All rows are instances of `row_type`.
+    All rows are instances of `row_type`. `time` is set for a stream, whose rows are events that
+    come and are not removed: their time.
     """
 
     number: int
@@ -49,6 +51,7 @@ class Table(Node):
     key: Opaque | None
     stored: bool
     row_type: Any = object
+    time: Function | None = field(default=None, repr=False)
 
     @property
     def is_value(self) -> bool:

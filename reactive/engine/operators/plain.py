@@ -69,6 +69,7 @@ from reactive.engine.operators import (
     asof_join,
     bound_matching,
     checked_matching,
+    event_time,
     hash_matching,
     matching,
     moving_window,
@@ -137,6 +138,8 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             return set_operators.make_difference_all, ()
         case plan.AsofJoin():
             return lambda: _make_asof_join(node), ()
+        case plan.Lookup():
+            return lambda: event_time.EventLookup(pair_with(node.count), is_left=node.is_left), ()
         case plan.Intersection():
             return set_operators.make_intersection, ()
         case plan.IntersectionAll():

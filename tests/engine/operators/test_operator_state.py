@@ -57,13 +57,14 @@ COMPUTED = {
         "holds rows of its inputs by what matches them",
     ),
     **dict.fromkeys(
-        ("AsofJoin", "MatchingJoin", "OuterJoin"),
+        ("AsofJoin", "EventLookup", "MatchingJoin", "OuterJoin"),
         "holds rows of its inputs by what matches them",
     ),
     **dict.fromkeys(
         ("MovingWindow", "OrderBy", "Top", "Sequences"), "sorts rows, which is done in C"
     ),
     **dict.fromkeys(("Reduce", "KeptGroups"), "holds what a function of the user has made"),
+    "Watermark": "of a stream, which is not stored",
     **dict.fromkeys(("WindowGroups", "WindowPartition"), "sorts rows, which is done in C"),
     "ExtremesBy": "sorts the values of each key, which its rows hold",
     "CollectedRounds": "the loop that owns it builds it again, of the rows that it collects",

@@ -1,0 +1,272 @@
+"""Streams: tables of events that come in the order of their times, or a bit later.
+
+    events = db.stream(Click, at=lambda c: c.at, lateness=timedelta(seconds=10))
+
+      time    12:00:05   12:00:30   12:00:21   12:00:10
+      comes   in time    in time    in time    late: before the watermark, 12:00:20
+
+Events flow through and are not stored, as with `stored=False`, and are not removed. What is older
+than the watermark changes no more, so operators can drop the state that only earlier events would
+read (docs/time.md).
+
+State:  the watermark.
+Cost:   of an event, a comparison, and the work of the views that depend on the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.expr import Lifted, Parameter, constant
+from optimizer.expressions.knowledge import Shape
+from optimizer.plans.nodes.groups import kept_by
+from optimizer.rewriting.columns import field, known_shapes
+from optimizer.subqueries.keyed_rows import as_expression
+from reactive.api.columns import take_callable
+from reactive.api.table import Table
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.zset import Pair, Row, canonical
+from reactive.engine.operators.event_time import EventClock, Watermark
+from reactive.engine.runtime.boundary import boundary, hide
+from reactive.engine.transactions.statements import Statements
+from reactive.engine.transactions.transaction import Transaction
+from reactive.errors import TableError
+
+if TYPE_CHECKING:
+    from reactive.api.view import View
+    from reactive.engine.transactions.engine import Engine
+
+T = TypeVar("T")
+Late: TypeAlias = Literal["keep", "raise"]
+
+
+@boundary
+class Stream(Table[T, Any], Generic[T]):
+    """A table of events, which flow through; `Database.stream` creates it.
+
+    >>> from reactive import Count, Database, tumbling
+    >>> db = Database()
+    >>> clicks = db.stream(tuple[str, int], at=lambda c: c[1], lateness=5, name="clicks")
+    >>> per_ten = clicks.window(tumbling(10), at=lambda c: c[1])
+    >>> counts = per_ten.group_by(lambda c, w: w.start).aggregate(Count()).materialize()
+    >>> late = clicks.late.materialize()
+    >>> clicks.add_all([("home", 3), ("home", 12)])
+    >>> clicks.watermark.first()
+    7
+    >>> clicks.add_all([("home", 8), ("home", 6)])
+    >>> dict(counts), list(late)
+    ({0: 2, 10: 1}, [('home', 6)])
+    """
+
+    watermark: View[Any]
+    """The view of one row: the greatest time so far, less the lateness; empty before an event."""
+    late: Table[T, Any]
+    """The events that came too late: a table whose rows flow through, too."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        number: int,
+        row_type: Any,
+        name: str | None,
+        at: Callable[[T], Any] | str,
+        lateness: Any,
+        late: Late,
+        replaces: Table[Any] | None = None,
+    ) -> None:
+        self._at = at
+        self._clock = EventClock(_checked_lateness(lateness))
+        if late not in ("keep", "raise"):
+            raise PlanError(f'a stream takes late="keep" or late="raise", not {late!r:.60}')
+        super().__init__(engine, number, row_type, name, None, False, False, replaces)
+        assert self.plan.time is not None
+        self._do: _Arrivals = _Arrivals(self, engine, callable_of(as_expression(self.plan.time)))
+        self._do.move_to(self._store)
+        self._do.refuses = late == "raise"
+
+    def _plan_of(self, number: int, key: Any, stored: bool) -> Any:
+        """Return the plan of the table, with the time of its events."""
+        made = super()._plan_of(number, key, stored)
+        role = "the at of stream"
+        if isinstance(self._at, str):
+            time: Any = field(self._at, known_shapes(made), role)
+        else:
+            time = take_callable(self._at, 1, role)
+        return plan.Table(number, self.name, None, stored, self.row_type, time)
+
+    def begin(self, late: Table[T, Any]) -> None:
+        """Start the watermark of a new stream, and set the table of its late events."""
+        self.late = late
+        times = plan.Select(self.plan, as_expression(self._time))
+        group = kept_by(_WatermarkGroup(self._clock, self.name), f"watermark of {self.name}")
+        moved = plan.Reduce(times, Lifted(constant(()), ("time",), (), 1), group)
+        mark = plan.Select(moved, Lifted(Parameter(1), ("key", "watermark"), (), 2))
+        self.watermark = self._new(mark).materialize(f"watermark of {self.name}")
+
+    @property
+    def _time(self) -> Any:
+        return self.plan.time
+
+    # Events: late ones go elsewhere.
+
+    def add(self, row: T, count: int = 1) -> None:
+        """Add an event, `count` times; a late one goes to `late`, or is refused.
+
+        Raises
+        ------
+        TableError: the row is not of the stream's row type, or not hashable; or it is late, with
+            `late="raise"`.
+        """
+        try:
+            self._write_events(lambda: super(Stream, self).add(row, count))
+        except Exception as error:
+            hide(error)
+            raise
+
+    def add_all(self, rows: Iterable[T]) -> None:
+        """Add events, in one commit; late ones go to `late`, or all are refused."""
+        some = list(rows)
+        self._write_events(lambda: super(Stream, self).add_all(some))
+
+    def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
+        """Write what a statement over many rows changes."""
+        self._write_events(lambda: super(Stream, self)._write_many(statement, *arguments))
+
+    def _write_events(self, write: Callable[[], object]) -> None:
+        """Write events; if some are late, write again, with these to `late`, in one commit."""
+        if self._do.set_aside is not None:
+            write()
+            return
+        try:
+            write()
+        except _LateEvents:
+            with Transaction(self._engine):
+                late = self._do.set_aside = []
+                try:
+                    write()
+                finally:
+                    self._do.set_aside = None
+                for row, count in late:
+                    self.late.add(row, count)
+
+    def _called(self) -> str:
+        return f"stream {self.name!r}"
+
+    def __repr__(self) -> str:
+        return f"Stream({self.name!r}, watermark {self._clock.watermark})"
+
+
+class _LateEvents(Exception):
+    """Some events of a statement are late, and nobody has said what to do with them."""
+
+
+class _Arrivals(Statements):
+    """The statements of a stream: they add events in time, and refuse all else."""
+
+    __slots__ = ("_read_time", "refuses", "set_aside")
+
+    def __init__(self, table: Stream[Any], engine: Engine, read: Callable[[Row], Any]) -> None:
+        super().__init__(table, engine)
+        self._read_time = read
+        self.refuses = False
+        """True if late events raise."""
+        self.set_aside: list[Pair] | None = None
+        """Receives the late events of a statement, while there is one to receive them."""
+
+    def move_to(self, store: Any) -> None:
+        super().move_to(store)
+        self.add_one, self.remove_one = self.add, self.remove
+
+    def add(self, row: Row, count: int = 1, **options: Any) -> list[Pair]:
+        delta: list[Pair] = self._in_time(super().add(row, count, **options))
+        return delta
+
+    def add_all(self, rows: Iterable[Row], known: Any = None, **options: Any) -> Sequence[Pair]:
+        delta = super().add_all(rows, known, **options)
+        return delta if self._clock.watermark is None else self._in_time(delta)
+
+    def remove(self, row: Row, count: int = 1, **options: Any) -> list[Pair]:
+        raise self._no_removal(row)
+
+    def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
+        for row in rows:
+            raise self._no_removal(row)
+        return ()
+
+    @property
+    def _clock(self) -> EventClock:
+        clock: EventClock = self._table._clock  # type: ignore[attr-defined]
+        return clock
+
+    def _in_time(self, delta: Sequence[Pair]) -> Any:
+        """Return the events that are not late; the others are set aside, or raise."""
+        is_late, read = self._clock.is_late, self._read_time
+        late = [pair for pair in delta if is_late(canonical(read(pair[0])))]
+        if not late:
+            return delta
+        if self.refuses:
+            raise self._too_late(late[0][0])
+        if self.set_aside is None:
+            raise _LateEvents
+        self.set_aside += late
+        return [pair for pair in delta if not is_late(canonical(read(pair[0])))]
+
+    def _too_late(self, row: Row) -> TableError:
+        return TableError(
+            f"cannot add {row!r:.200} to stream {self._table.name!r}: its time, "
+            f"{self._read_time(row)!r:.60}, is before the watermark, "
+            f"{self._clock.watermark!r:.60}\n"
+            '  late="keep" passes late events to the table `late`, a greater lateness accepts them'
+        )
+
+    def _no_removal(self, row: Row) -> TableError:
+        return TableError(
+            f"cannot remove {row!r:.200} from stream {self._table.name!r}: events are not removed\n"
+            "  db.table has rows that change"
+        )
+
+
+class _WatermarkGroup:
+    """The function of the plan that stands for the watermark of a stream (`Watermark`)."""
+
+    shape: Shape = None
+
+    def __init__(self, clock: EventClock, name: str) -> None:
+        self._clock, self._name = clock, name
+
+    def __call__(self, key: Any, rows: Any) -> Any:
+        """Return the watermark of all events."""
+        times = [row for row in rows if row is not None]
+        return [max(times) - self._clock.lateness] if times else []
+
+    def operator(self, key: Any, new: Callable[[], Any]) -> Watermark:
+        """Return the operator, in place of groups."""
+        return new()  # type: ignore[no-any-return]
+
+    def kept(self) -> Callable[[], Watermark]:
+        return lambda: Watermark(self._clock, self._name)
+
+    def limited(self, item: int, most: int) -> Any:
+        """Return None: there are no rows to leave out."""
+        return None
+
+    def dropping(self) -> Any:
+        """Return itself: it has no callables."""
+        return self
+
+
+def _checked_lateness(lateness: Any) -> Any:
+    """Return a lateness; refuse one that is no distance of times."""
+    try:
+        is_distance = not isinstance(lateness, bool) and bool(lateness >= lateness - lateness)
+    except TypeError:
+        is_distance = False
+    if not is_distance:
+        raise PlanError(
+            f"the lateness of a stream is a distance of times from 0 on, not {lateness!r:.60}\n"
+            "  such as timedelta(seconds=10), or 5 for times that are numbers"
+        )
+    return lateness

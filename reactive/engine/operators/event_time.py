@@ -1,0 +1,187 @@
+"""Operators over streams: the watermark of a stream, and the look-up of each event.
+
+Watermark: the greatest time of the events so far, less the lateness.
+
+    W  =  max(time(L)) - lateness        it only grows
+
+An event is late if its time is before the watermark that the last commit left: so all events of one
+commit are judged alike, in whatever order they come. Late events do not reach the stream; one that
+became late while its transaction was open refuses the commit.
+
+State:  one time.
+Cost:   O(|dL|).
+Source: watermarks of the Dataflow model, Akidau et al., PVLDB 8(12), 2015; LATENESS of Feldera.
+
+Look-up: each event with the rows of its key, as of the commit in which it came.
+
+    dL lookup R  =  dL join (R + dR)
+
+A change of R changes no pair of an earlier commit, so no event is kept.
+
+State:  R, by key.
+Cost:   O(|dL| + |dR| + matches).
+Source: [dbsp] the join of a stream with an integral.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from reactive.engine.collections.index import NO_MATCH, Index, match_key
+from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, is_nan
+from reactive.errors import TableError
+
+SHOWN_KEY = ()
+"""The key of the one group that a watermark is."""
+
+
+class EventClock:
+    """The watermark of a stream as of the last commit; None before the first event.
+
+    >>> clock = EventClock(5)
+    >>> clock.move_to(12)
+    >>> clock.watermark, clock.is_late(6), clock.is_late(7)
+    (7, True, False)
+    """
+
+    __slots__ = ("lateness", "watermark")
+
+    def __init__(self, lateness: Any) -> None:
+        self.lateness = lateness
+        self.watermark: Any = None
+
+    def move_to(self, newest: Any) -> None:
+        """Set the watermark by the greatest time so far."""
+        self.watermark = newest - self.lateness
+
+    def is_late(self, time: Any) -> bool:
+        """Return True if a time is before the watermark; a time that is None or NaN is not."""
+        mark = self.watermark
+        return mark is not None and time is not None and bool(time < mark)
+
+
+class Watermark:
+    """Move the watermark of a stream; the rows of the input are times.
+
+    >>> clock = EventClock(5)
+    >>> watermark = Watermark(clock, "clicks")
+    >>> watermark.step([(10, 1), (12, 1)])
+    [(((), 7), 1)]
+    >>> watermark.commit()
+    >>> watermark.step([(20, 1)]), clock.watermark
+    ([(((), 7), -1), (((), 15), 1)], 7)
+    """
+
+    __slots__ = ("_clock", "_name", "_new", "touched")
+
+    def __init__(self, clock: EventClock, name: str) -> None:
+        self._clock = clock
+        self._name = name
+        self._new: Any = None
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> list[Pair]:
+        """Return the change of the watermark.
+
+        Raises
+        ------
+        TableError: an event became late while its transaction was open.
+        """
+        self.touched += len(delta)
+        clock, old, newest = self._clock, self._clock.watermark, None
+        for row, weight in delta:
+            time = canonical(row)
+            if weight <= 0 or time is None or is_nan(time):
+                continue
+            if clock.is_late(time):
+                raise TableError(
+                    f"an event of stream {self._name!r} became late before it was committed: "
+                    f"{time!r:.60} is before the watermark, {old!r:.60}\n"
+                    "  another commit has moved the watermark; add the event again"
+                )
+            if newest is None or newest < time:
+                newest = time
+        self._new = None if newest is None else newest - clock.lateness
+        if self._new is None or (old is not None and not old < self._new):
+            self._new = None
+            return []
+        moved: list[Pair] = [((SHOWN_KEY, self._new), 1)]
+        return moved if old is None else [((SHOWN_KEY, old), -1), *moved]
+
+    def undo(self) -> None:
+        self._new = None
+
+    def commit(self) -> None:
+        if self._new is not None:
+            self._clock.watermark, self._new = self._new, None
+
+    def contents(self) -> Iterable[Pair]:
+        mark = self._clock.watermark
+        return [] if mark is None else [((SHOWN_KEY, mark), 1)]
+
+    def footprint(self) -> tuple[int, int]:
+        """Return one stored value, and its bytes."""
+        return 1, sys.getsizeof(self._clock.watermark)
+
+
+class EventLookup:
+    """Pair the events `(row, key)` with the rows `(row, key)` of the right.
+
+    It has no `contents`: nobody holds what it has emitted.
+
+    Parameters
+    ----------
+    pair: event, and a row or None -> row.
+    is_left: events without a row are emitted, with None.
+
+    >>> lookup = EventLookup(lambda event, row: (event, row))
+    >>> lookup.step([], [(("tea", 1), 1)])
+    []
+    >>> lookup.step([(("sale", 1), 1)], [(("tea", 1), -1), (("rum", 1), 1)])
+    [(('sale', 'rum'), 1)]
+    """
+
+    __slots__ = ("_changes", "_is_left", "_pair", "_rows", "touched")
+
+    def __init__(self, pair: Callable[[Row, Any], Row], *, is_left: bool = False) -> None:
+        self._pair = pair
+        self._is_left = is_left
+        self._rows = Index()
+        self._changes: list[tuple[Any, Row, int]] = []
+        self.touched = 0
+
+    def step(self, left: Pairs, right: Pairs) -> list[Pair]:
+        """Change the rows, then pair the new events with them."""
+        for (row, key), weight in right:
+            change = (match_key(canonical(key)), row, weight)
+            self._rows.add(*change)
+            self._changes.append(change)
+        pair, found = self._pair, list[Pair]()
+        for (row, key), weight in left:
+            others = self._find(match_key(canonical(key)))
+            for other, times in others:
+                found.append((pair(row, other), weight * times))
+            if not others and self._is_left:
+                found.append((pair(row, None), weight))
+        self.touched += len(left) + len(right) + len(found)
+        return found
+
+    def _find(self, key: Any) -> Sequence[Pair]:
+        """Return the rows of a key."""
+        pairs = () if key is NO_MATCH else self._rows.pairs(key)
+        return [pair for pair in pairs if pair[1] > 0]
+
+    def undo(self) -> None:
+        """Revert the last step."""
+        for key, row, weight in reversed(self._changes):
+            self._rows.add(key, row, -weight)
+        self._changes = []
+
+    def commit(self) -> None:
+        self._changes = []
+
+    def footprint(self) -> tuple[int, int]:
+        """Return the number of stored rows, and the approximate bytes of the state."""
+        return self._rows.rows, sys.getsizeof(self._rows.buckets)
