@@ -94,7 +94,14 @@ if TYPE_CHECKING:
     )
     from reactive.api.stats import Metrics, OperatorStats, Queue, Stats
     from reactive.api.stream import Stream
-    from reactive.api.windows import TimeWindow, TimeWindows, hopping, tumbling
+    from reactive.api.windows import (
+        SessionWindows,
+        TimeWindow,
+        TimeWindows,
+        hopping,
+        session,
+        tumbling,
+    )
     from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
     from reactive.borders.frames.export import NetChanges
@@ -192,6 +199,7 @@ __all__ = [
     "Refused",
     "Relation",
     "RowError",
+    "SessionWindows",
     "Silent",
     "Sink",
     "SortKey",
@@ -236,6 +244,7 @@ __all__ = [
     "of",
     "poll",
     "right",
+    "session",
     "to_python",
     "tracked",
     "tumbling",
@@ -286,6 +295,7 @@ __getattr__ = make_module_getattr(
         "Raised": "reactive.api.literal",
         "Refused": "reactive.borders.sources.batch",
         "RowError": "reactive.api.literal",
+        "SessionWindows": "reactive.api.windows",
         "Silent": "reactive.borders.objects.silent",
         "Sink": "reactive.borders.sinks.sink",
         "Source": "reactive.borders.sources.batch",
@@ -312,6 +322,7 @@ __getattr__ = make_module_getattr(
         "now": "reactive.api.clock",
         "of": "reactive.borders.objects.records",
         "poll": "reactive.borders.sources.batch",
+        "session": "reactive.api.windows",
         "to_python": "reactive.engine.dataflow.delta",
         "tracked": "reactive.borders.objects.decorator",
         "tumbling": "reactive.api.windows",

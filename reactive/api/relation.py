@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from reactive.api.parameter import Parameter
     from reactive.api.table import Table
     from reactive.api.view import AnyView, View
-    from reactive.api.windows import TimeWindow, TimeWindows
+    from reactive.api.windows import SessionWindows, TimeWindow, TimeWindows
     from reactive.engine.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
@@ -411,7 +411,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return self._new(over_time.plan_lookup("left_lookup", sides, on, keys), other)
 
     def window(
-        self, windows: TimeWindows, at: Callable[[*Ts], Any] | str
+        self, windows: TimeWindows | SessionWindows, at: Callable[[*Ts], Any] | str
     ) -> Relation[*Ts, TimeWindow]:
         """Append a binding: pair each row with the windows of time that it belongs to.
 
@@ -420,11 +420,12 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
 
         Parameters
         ----------
-        windows: `tumbling(size)` or `hopping(size, every)`, see there.
+        windows: `tumbling(size)`, `hopping(size, every)` or `session(gap, by=key)`, see there.
         at: callable, bindings -> time; or the name of a field. Times are datetimes, dates or
             numbers, as the size of the windows says.
 
-        State: none. Cost: O(changed rows and their windows). See docs/time.md.
+        State: none; of sessions, the rows in order. Cost: O(changed rows and their windows); of
+        sessions, O(log rows) and the rows of sessions whose window changes. See docs/time.md.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Windows of time: `tumbling` and `hopping` windows, as bindings of rows.
+"""Windows of time: `tumbling`, `hopping` and `session` windows, as bindings of rows.
 
     clicks.window(tumbling(minutes=1), at=lambda c: c.at)       c, w       w = (start, end)
           .group_by(lambda c, w: (c.page, w)).aggregate(n=Count())
@@ -7,28 +7,44 @@
     hopping    |----w----|              windows that overlap: one starts `every` so often
                   |----w----|
                      |----w----|
+    session    |-w--|    |---w----|     from one row to the last that follows without a longer gap
 
 A row belongs to each window with `start <= time < end`. A row whose time is None, NaN or infinite
 belongs to none, and is left out.
 
-Cost: O(1) for each window of a changed row.
+Cost: O(1) for each window of a changed row. Sessions: `operators/windows/sessions.py`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.expr import Call, constant
+from optimizer.expr import (
+    Call,
+    Item,
+    Lifted,
+    Parameter,
+    all_parameters,
+    constant,
+    items_of,
+    one_value,
+    row_names,
+    tuple_of,
+)
 from optimizer.kinds.instants import instant
-from optimizer.plans.properties import shapes
+from optimizer.plans.nodes.groups import kept_by
+from optimizer.plans.properties import binding_names, row_shape, shapes
+from optimizer.record import record
 from optimizer.subqueries.keyed_rows import as_expression
 from reactive.api.columns import Live
-from reactive.engine.collections.instants import checked_zone, zone_named
+from reactive.engine.collections.instants import checked_zone, in_elapsed_time, zone_named
+from reactive.engine.operators.windows import sessions
 
 DAY = timedelta(days=1)
 MONDAY = datetime(2000, 1, 3)
@@ -195,6 +211,105 @@ def tumbling(
     )
     size = checked_span("tumbling", span if size is None else size)
     return _checked("tumbling", TimeWindows(size, size, origin, zone))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SessionWindows:
+    """The sessions of rows of one key: a row begins one if none came within `gap` before it."""
+
+    gap: Any
+    by: Callable[..., Any] | str | None = None
+
+    def plan_over(self, relation: Any, at: Any) -> plan.Node:
+        """Return the plan of the rows of a relation, each with its session as one more binding."""
+        of = shapes(relation.plan)
+        count = len(of)
+        time = as_expression(relation._take(at, "the at of window"), of)
+        key = Lifted(constant(()), (), (), count)
+        if self.by is not None:
+            key = as_expression(relation._take(self.by, "the by of session"), of)
+        row = one_value(all_parameters(count))
+        names = time.names if len(time.names) == count else row_names(count)
+        timed = Lifted(
+            tuple_of(row, key.body, Call(constant(in_elapsed_time), (time.body,))),
+            names,
+            (*key.origins, *time.origins),
+            count,
+        )
+        by_key = Lifted(Item(Parameter(0), constant(1)), ("row",), (), 1)
+        group = kept_by(Sessions(self.gap, (row_shape(relation.plan), TimeWindow)), repr(self))
+        groups = plan.Reduce(plan.Select(relation.plan, timed), by_key, group)
+        shown, window = items_of(Parameter(1), 2)
+        columns = (*((shown,) if count == 1 else items_of(shown, count)), window)
+        made = tuple(Lifted(column, ("key", "row"), (), 2) for column in columns)
+        return plan.Extend(groups, (), made, (*binding_names(relation.plan), None))
+
+    def __repr__(self) -> str:
+        return f"session({self.gap})"
+
+
+@record
+class Sessions:
+    """The function that keeps the sessions of the rows of one key."""
+
+    gap: Any
+    shape: Any
+
+    def __call__(self, key: Any, rows: Any) -> Any:
+        """Return the rows beside their windows, from scratch."""
+        return list(sessions.sessions_of(rows, self.gap, TimeWindow))
+
+    def kept(self) -> Callable[[], sessions.SessionGroup]:
+        """Return the maker of an empty group."""
+        return lambda: sessions.SessionGroup(self.gap, TimeWindow)
+
+    def limited(self, item: int, most: int) -> Any:
+        """Return None: each row may change the windows of others."""
+        return None
+
+    def dropping(self) -> Any:
+        """Return itself: it has no callables."""
+        return self
+
+
+def session(
+    gap: Any = None,
+    *,
+    by: Callable[..., Any] | str | None = None,
+    days: float = 0,
+    hours: float = 0,
+    minutes: float = 0,
+    seconds: float = 0,
+    milliseconds: float = 0,
+) -> SessionWindows:
+    """Return sessions: rows of one key that follow each other with gaps shorter than `gap`.
+
+    A session is the window from its first time to its last one plus the gap. If a row comes or
+    goes, sessions grow, join or split, and the windows of their rows change.
+
+    Parameters
+    ----------
+    gap: a timedelta, for dates and datetimes; or a number, for times that are numbers.
+    days, hours, minutes, seconds, milliseconds: the gap, in place of `gap`.
+    by: callable, bindings -> hashable, or the name of a field: whose sessions these are. Without
+        it, all rows have their sessions together.
+
+    Raises
+    ------
+    PlanError: the gap is not positive.
+
+    >>> from reactive import Count, Database
+    >>> clicks = Database().table(tuple[str, int], name="clicks")
+    >>> visits = clicks.window(session(10, by=lambda c: c[0]), at=lambda c: c[1])
+    >>> lengths = visits.group_by(lambda c, w: (c[0], w.start)).aggregate(Count()).materialize()
+    >>> clicks.add_all([("ann", 1), ("ann", 9), ("ann", 30), ("bob", 5)])
+    >>> dict(lengths)
+    {('ann', 1): 2, ('ann', 30): 1, ('bob', 5): 1}
+    """
+    span = timedelta(
+        days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
+    )
+    return SessionWindows(checked_span("session", span if gap is None else gap), by)
 
 
 def hopping(size: Any, every: Any, *, origin: Any = None, zone: str | None = None) -> TimeWindows:

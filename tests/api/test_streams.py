@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -121,6 +122,17 @@ def _check(
         assert (count, pieces) == (len(own), sum(s.pieces for s in own))
         assert window.end - window.start == size
     assert sum(count for _, count, _ in views["sums"]) == len(timed)
+
+
+def test_lateness_is_elapsed_time() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    sales = Database().stream(datetime, at=lambda t: t, lateness=timedelta(hours=1), name="sales")
+    late = sales.late.materialize()
+    sales.add(datetime(2024, 3, 31, 3, 30, tzinfo=berlin))
+    sales.add(datetime(2024, 3, 31, 1, 30, tzinfo=berlin))
+    sales.add(datetime(2024, 3, 31, 1, 29, tzinfo=berlin))
+    assert [time.minute for time in late] == [29]
+    assert sales.watermark.first() == datetime(2024, 3, 31, 0, 30, tzinfo=UTC)
 
 
 def test_events_of_one_commit_are_judged_alike() -> None:

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from reactive import Count, Database, PlanError, Sum, TimeWindow, hopping, tumbling
+from reactive import Count, Database, PlanError, Sum, TimeWindow, hopping, session, tumbling
 from tests.budget import SEED
 
 NOON = datetime(2024, 3, 29, 12)
@@ -221,3 +221,130 @@ def test_a_change_touches_its_row_only() -> None:
     before = counts.stats().touched
     clicks.add(("home", 500))
     assert counts.stats().touched - before <= 4
+
+
+def _elapsed(time: Any) -> Any:
+    is_instant = isinstance(time, datetime) and time.tzinfo is not None
+    return time.astimezone(UTC) if is_instant else time
+
+
+def _sessions(rows: list[Any], gap: Any) -> Counter[Any]:
+    """Return the rows beside their sessions: each row looks for others near, as long as it can."""
+    found = Counter[Any]()
+    timed = [row for row in rows if row[1] is not None]
+    for row in timed:
+        first = last = _elapsed(row[1])
+        own = [_elapsed(at) for user, at, *_ in timed if user == row[0]]
+        while near := [at for at in own if at < first and first - at < gap]:
+            first = min(near)
+        while near := [at for at in own if at > last and at - last < gap]:
+            last = max(near)
+        found[row, (first, last + gap)] += 1
+    return found
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_sessions_agree_with_a_look_at_all_rows(kind: str) -> None:
+    start, step, _ = TIMES[kind]
+    rnd, db = random.Random(f"{kind} {SEED}"), Database()
+    clicks = db.table(tuple, name="clicks")
+    visits = clicks.window(session(step * 3, by=lambda c: c[0]), at=lambda c: c[1])
+    rows = visits.materialize()
+    sums = visits.group_by(lambda c, w: (c[0], w)).aggregate(Sum(lambda c, w: c[2])).materialize()
+    held: list[Any] = []
+    for number in range(120):
+        before = list(held)
+        try:
+            with db.transaction():
+                for _ in range(rnd.choice([1, 1, 2, 9])):
+                    if held and rnd.random() < 0.47:
+                        clicks.remove(held.pop(rnd.randrange(len(held))))
+                        continue
+                    at = None if rnd.random() < 0.05 else start + step * rnd.randrange(40)
+                    if isinstance(at, datetime) and at.tzinfo is not None:
+                        at = at.astimezone(UTC).astimezone(at.tzinfo)  # no time that is skipped
+                    held.append((rnd.choice("ab"), at, rnd.randrange(3)))
+                    clicks.add(held[-1])
+                if rnd.random() < 0.15:
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            held = before
+        expected = _sessions(held, step * 3)
+        assert Counter(rows) == expected
+        totals = Counter[Any]()
+        for (row, window), times in expected.items():
+            totals[row[0], window] += row[2] * times
+        assert {key: total for key, total in sums if total} == +totals
+        if not number % 20:
+            rows.verify()
+            assert Counter(visits.select(lambda c, w: (c, w)).materialize()) == expected
+    clicks.clear()
+    assert not rows.stats().rows
+
+
+def test_a_gap_as_long_as_the_given_one_ends_a_session() -> None:
+    clicks = Database().table(int, name="clicks")
+    visits = clicks.window(session(10), at=lambda c: c).materialize()
+    clicks.add_all([1, 11, 20])
+    assert sorted(visits) == [(1, (1, 11)), (11, (11, 30)), (20, (11, 30))]
+    clicks.add(10)
+    assert {window for _, window in visits} == {(1, 30)}
+    clicks.remove(11)
+    assert {window for _, window in visits} == {(1, 20), (20, 30)}
+
+
+def test_sessions_of_several_bindings_keep_them() -> None:
+    db = Database()
+    clicks = db.table(tuple[str, int], name="clicks")
+    users = db.table(tuple[str, str], name="users")
+    both = clicks.join(users, on=lambda c, u: c[0] == u[0])
+    gap = session(minutes=0, seconds=5, by=lambda c, u: u[1])
+    assert gap.gap == timedelta(seconds=5)
+    visits = both.window(session(5, by=lambda c, u: u[1]), at=lambda c, u: c[1])
+    firsts = visits.select(lambda c, u, w: (c[1], u[1], w.start)).materialize()
+    users.add_all([("ann", "Ulm"), ("bob", "Ulm"), ("eve", "Bonn")])
+    clicks.add_all([("ann", 1), ("bob", 4), ("eve", 6), ("ann", 20)])
+    assert sorted(firsts) == [(1, "Ulm", 1), (4, "Ulm", 1), (6, "Bonn", 6), (20, "Ulm", 20)]
+
+
+def test_rows_of_negative_weight_begin_no_session() -> None:
+    clicks = Database().table(int, name="clicks", stored=False)
+    visits = clicks.window(session(10), at=lambda c: c).materialize()
+    clicks.remove(5)
+    clicks.add(1)
+    assert list(visits) == [(1, (1, 11))]
+    clicks.add(5, 2)
+    assert sorted(visits) == [(1, (1, 15)), (5, (1, 15))]
+
+
+def test_times_that_do_not_compare_refuse_the_commit() -> None:
+    clicks = Database().table(object, name="clicks")
+    visits = clicks.window(session(10), at=lambda c: c).materialize()
+    clicks.add_all([1, 5])
+    with pytest.raises(TypeError):
+        clicks.add_all([30, "soon", 2])
+    clicks.add(14)
+    assert {window for _, window in visits} == {(1, 24)}
+    with pytest.raises(PlanError):
+        session(0)
+    assert repr(session(10)) == "session(10)"
+    given = {"days": 1, "hours": 2, "milliseconds": 5}
+    assert session(**given).gap == timedelta(**given)
+
+
+def test_a_session_changes_only_if_its_window_does() -> None:
+    clicks = Database().table(tuple[int, int], name="clicks")
+    visits = clicks.window(session(10, by=lambda c: c[0]), at=lambda c: c[1]).materialize()
+    clicks.add_all([(0, 2 * n) for n in range(5_000)])
+    clicks.add_all([(0, 50_000 + n) for n in range(10)])
+
+    def touched(change: Any, row: Any) -> int:
+        before = visits.stats().touched
+        change(row)
+        return visits.stats().touched - before
+
+    touched(clicks.add, (1, 1))
+    assert touched(clicks.add, (0, 5_001)) <= 6
+    assert touched(clicks.remove, (0, 5_001)) <= 6
+    assert touched(clicks.add, (0, 50_015)) <= 80
+    assert touched(clicks.add, (1, 5_000)) <= 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
+from typing import Any
 
 from optimizer.errors import PlanError
 from optimizer.kinds.instants import instant
@@ -57,6 +58,21 @@ def name_of_zone(zone: tzinfo) -> str:
 def in_zone(value: datetime, name: str) -> datetime:
     """Return the instant as a datetime of a zone."""
     return instant(value.astimezone(zone_named(name)))
+
+
+def in_elapsed_time(value: Any) -> Any:
+    """Return an instant in UTC, where differences are elapsed time; any other value as it is.
+
+    The difference of two datetimes of one zone is that of its clock.
+
+    >>> from zoneinfo import ZoneInfo
+    >>> noon = datetime(2024, 3, 31, 12, tzinfo=ZoneInfo("Europe/Berlin"))
+    >>> noon - noon.replace(hour=0), in_elapsed_time(noon) - in_elapsed_time(noon.replace(hour=0))
+    (datetime.timedelta(seconds=43200), datetime.timedelta(seconds=39600))
+    """
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value if value.tzinfo is UTC else value.astimezone(UTC)
+    return value
 
 
 def local_time(value: datetime, name: str) -> datetime:

@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from reactive.engine.collections.index import NO_MATCH, Index, match_key
+from reactive.engine.collections.instants import in_elapsed_time
 from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, is_nan
 from reactive.errors import TableError
 
@@ -92,7 +93,7 @@ class Watermark:
         self.touched += len(delta)
         clock, old, newest = self._clock, self._clock.watermark, None
         for row, weight in delta:
-            time = canonical(row)
+            time = in_elapsed_time(canonical(row))
             if weight <= 0 or time is None or is_nan(time):
                 continue
             if clock.is_late(time):
