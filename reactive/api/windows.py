@@ -215,7 +215,11 @@ def tumbling(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SessionWindows:
-    """The sessions of rows of one key: a row begins one if none came within `gap` before it."""
+    """The sessions of rows of one key: a row begins one if none came within `gap` before it.
+
+    >>> SessionWindows(gap=10)
+    session(10)
+    """
 
     gap: Any
     by: Callable[..., Any] | str | None = None

@@ -328,7 +328,7 @@ def test_times_that_do_not_compare_refuse_the_commit() -> None:
     with pytest.raises(PlanError):
         session(0)
     assert repr(session(10)) == "session(10)"
-    given = {"days": 1, "hours": 2, "milliseconds": 5}
+    given: dict[str, Any] = {"days": 1, "hours": 2, "milliseconds": 5}
     assert session(**given).gap == timedelta(**given)
 
 

@@ -25,7 +25,8 @@ def test_a_watermark_grows_only_and_only_by_commits() -> None:
     watermark.commit()
     assert watermark.step([(8, 2), (12, 1)]) == []
     watermark.commit()
-    assert (clock.watermark, list(watermark.contents())) == (7, [(((), 7), 1)])
+    shown: Any = clock.watermark, list(watermark.contents())
+    assert shown == (7, [(((), 7), 1)])
     with pytest.raises(TableError, match="became late"):
         watermark.step([(40, 1), (6, 1)])
     watermark.undo()

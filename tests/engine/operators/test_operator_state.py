@@ -65,7 +65,9 @@ COMPUTED = {
     ),
     **dict.fromkeys(("Reduce", "KeptGroups"), "holds what a function of the user has made"),
     "Watermark": "of a stream, which is not stored",
-    **dict.fromkeys(("WindowGroups", "WindowPartition"), "sorts rows, which is done in C"),
+    **dict.fromkeys(
+        ("SessionGroup", "WindowGroups", "WindowPartition"), "sorts rows, which is done in C"
+    ),
     "ExtremesBy": "sorts the values of each key, which its rows hold",
     "CollectedRounds": "the loop that owns it builds it again, of the rows that it collects",
     "Tree": "bags in rows are objects that views have given out",

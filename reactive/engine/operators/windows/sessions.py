@@ -29,7 +29,7 @@ Span = tuple[Any, Any]
 """The first and the last time of a session."""
 
 
-class Moments:
+class TimesInOrder:
     """Different times in order."""
 
     __slots__ = ("order",)
@@ -88,8 +88,8 @@ class SessionGroup:
         self._gap = gap
         self._window = window
         self._rows: dict[Any, dict[Row, int]] = {}
-        self._times = Moments()
-        self._starts = Moments()
+        self._times = TimesInOrder()
+        self._starts = TimesInOrder()
         self._log: list[tuple[Any, ...]] = []
 
     @property
@@ -111,7 +111,7 @@ class SessionGroup:
             match entry:
                 case dict() as rows, time, row, weight:
                     self._set_weight(rows, time, row, weight)
-                case Moments() as moments, time, was:
+                case TimesInOrder() as moments, time, was:
                     moments.set(time, is_there=was)
         self._log = []
 
@@ -172,7 +172,7 @@ class SessionGroup:
         """Return True if the time was there before the step, so that rows have windows."""
         return bool(self._times.before(time, or_at=True) == time)
 
-    def _set(self, moments: Moments, time: Any, *, is_there: bool) -> None:
+    def _set(self, moments: TimesInOrder, time: Any, *, is_there: bool) -> None:
         self._log.append((moments, time, not is_there))
         moments.set(time, is_there=is_there)
 
