@@ -409,6 +409,7 @@ class ReducedAccumulator:
 
     in_place = True
     over_values = False
+    adds_values = False
     skip_none = False
     check = None
 

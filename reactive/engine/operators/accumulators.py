@@ -67,6 +67,12 @@ class Accumulator(Protocol):
         ...
 
     @property
+    def adds_values(self) -> bool:
+        """True if a state is changed by its own `add(value, weight)`, also to undo that; loops call
+        it for each value but None that is ignored."""
+        ...
+
+    @property
     def skip_none(self) -> bool:
         """True if None is ignored."""
         ...
@@ -89,6 +95,7 @@ class CountAccumulator:
     cost = Cost.ONE
     in_place = False
     over_values = False
+    adds_values = False
     skip_none = False
     check = None
 
@@ -113,6 +120,7 @@ class SumAccumulator:
     cost = Cost.ONE
     in_place = True
     over_values = False
+    adds_values = False
 
     @property
     def check(self) -> Callable[[Any], object]:
@@ -141,6 +149,7 @@ class AvgAccumulator:
     cost = Cost.ONE
     in_place = True
     over_values = False
+    adds_values = False
 
     @property
     def check(self) -> Callable[[Any], object]:
@@ -171,6 +180,7 @@ class ValuesAccumulator:
     cost = Cost.LOG
     in_place = True
     over_values = True
+    adds_values = True
 
     @property
     def check(self) -> Callable[[Any], object]:
@@ -279,6 +289,7 @@ class UserAccumulator:
     cost = Cost.ONE
     in_place = False
     over_values = False
+    adds_values = False
     skip_none = False
 
     def check(self, value: Any) -> None:
@@ -315,6 +326,7 @@ class MonoidAccumulator:
     cost = Cost.LOG
     in_place = True
     over_values = False
+    adds_values = False
     skip_none = False
 
     def check(self, value: Any) -> None:

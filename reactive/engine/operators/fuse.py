@@ -36,7 +36,7 @@ from reactive.engine.operators import (
     set_operators,
 )
 from reactive.engine.operators import join as sums_by
-from reactive.engine.operators.accumulators import CountAccumulator, ValuesAccumulator
+from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops import (
     factored_aggregate,
@@ -357,7 +357,7 @@ def _merged_maker(
     for which pairs cannot be replaced by sums."""
     if not isinstance(node, plan.Aggregate):
         return None
-    if not any(isinstance(folded.accumulator, ValuesAccumulator) for folded in node.aggregates):
+    if not any(folded.accumulator.adds_values for folded in node.aggregates):
         return None
 
     def make() -> merged_partners.MergedPartners:

@@ -39,6 +39,7 @@ class StatisticAccumulator:
     cost = Cost.LOG
     in_place = True
     over_values = False
+    adds_values = True
 
     @property
     def check(self) -> Callable[[Any], object]:
@@ -274,6 +275,7 @@ class ExtremeByAccumulator(StatisticAccumulator):
 
     is_greatest: bool = False
     skips_places: bool = False
+    adds_values = False
 
     def _skips(self, value: Any) -> bool:
         if value is None:  # a pair that raised, under a policy
@@ -339,6 +341,7 @@ class JoinTextsAccumulator(StatisticAccumulator):
 
     separator: str = ","
     is_descending: bool = False
+    adds_values = False
 
     def _skips(self, value: Any) -> bool:
         return self.skip_none and (value is None or value[1] is None)

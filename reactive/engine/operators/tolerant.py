@@ -30,6 +30,7 @@ class Tolerant:
     inner: UserAccumulator | MonoidAccumulator
     in_place = True
     over_values = False
+    adds_values = False
     skip_none = False
     check = None
 

@@ -10,7 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Avg, Collect, Count, CountDistinct, Database, Max, Min, Sum
+from reactive import (
+    ApproxCountDistinct,
+    Avg,
+    BoolOr,
+    Collect,
+    Count,
+    CountDistinct,
+    Database,
+    Max,
+    Median,
+    Min,
+    MostCommon,
+    Quantile,
+    Sum,
+    Variance,
+)
 from reactive.engine.collections.index import Index
 from reactive.engine.collections.merged_rows import MergedRows
 from tests.budget import examples
@@ -60,6 +75,18 @@ AGGREGATES: dict[str, tuple[list[Any], Callable[[Any], list[Any]]]] = {
         [n for n in NUMBERS if not isinstance(n, Decimal)],
         lambda amount: [Sum(amount), Avg(amount), Collect(amount), Min(amount), Max(amount)],
     ),
+    "statistics": (
+        [0, 1, 2, 1.0, 0.1, 0.7, -0.0, float("nan"), None, float("inf")],
+        lambda amount: [
+            Median(amount, skip_none=True),
+            Quantile(amount, 0.3, skip_none=True),
+            Variance(amount, skip_none=True),
+            MostCommon(amount),
+            ApproxCountDistinct(amount),
+            BoolOr(amount, skip_none=True),
+        ],
+    ),
+    "medians": (AMOUNTS, lambda amount: [Count(), Median(amount)]),
     "extremes": (NUMBERS, lambda amount: [CountDistinct(amount), Min(amount), Max(amount)]),
 }
 JOINS: dict[str, Callable[..., Any]] = {
@@ -149,7 +176,7 @@ def test_groups_are_right_after_every_commit(
     db.close()
 
 
-@pytest.mark.parametrize("named", ["distinct", "bag", "several"])
+@pytest.mark.parametrize("named", ["distinct", "bag", "several", "statistics", "medians"])
 @pytest.mark.parametrize("join", ["join", "other side", "outer", "chain"])
 def test_a_hot_key_moves_by_its_different_values(join: str, named: str) -> None:
     touched = []

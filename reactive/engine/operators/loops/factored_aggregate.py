@@ -59,7 +59,6 @@ from reactive.engine.operators.accumulators import (
     AvgAccumulator,
     CountAccumulator,
     SumAccumulator,
-    ValuesAccumulator,
 )
 from reactive.engine.operators.aggregate import GroupAggregates, Inputs, State
 from reactive.engine.operators.index_by import IndexBy
@@ -328,7 +327,7 @@ class GroupingOfSums(Grouping):
     ) -> None:
         """Write the lines that add a term to a state; a sum counts once per partner."""
         often = self._sums.get(value or "")
-        if isinstance(accumulator, ValuesAccumulator):
+        if accumulator.adds_values:
             times = emitter.variable("times", self._times.get(value or "", weight))
             emitter.line(f"if {times}:")
             emitter.indent += 1
@@ -446,7 +445,7 @@ def make_single_side_runner(
 ) -> SingleSideRunner | None:
     """Return the loops of single changes; None if sums are by group, or values are stored."""
     by_group = any(of is not None and of.groups for of in (factors.left, factors.right))
-    if by_group or any(isinstance(accumulator, ValuesAccumulator) for accumulator in accumulators):
+    if by_group or any(accumulator.adds_values for accumulator in accumulators):
         return None
 
     def loop(side: str) -> Loop:

@@ -50,15 +50,14 @@ from reactive.engine.operators.accumulators import (
     MaxAccumulator,
     MinAccumulator,
     SumAccumulator,
-    ValuesAccumulator,
 )
 from reactive.engine.operators.aggregate import GroupAggregates, Inputs, State
 from reactive.engine.operators.loops import join_loops
 from reactive.engine.operators.operator import DetachedState, InLine
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
-IN_LINE = (CountAccumulator, SumAccumulator, AvgAccumulator, ValuesAccumulator)
-"""Accumulators whose state is a number, a running sum that can be copied, or the values."""
+NUMBERS = (CountAccumulator, SumAccumulator, AvgAccumulator)
+"""Accumulators whose state is a number, or a running sum that can be copied."""
 
 Loop = Callable[..., Any]
 NONE_BEFORE: Mapping[Any, Any] = MappingProxyType({})
@@ -100,9 +99,7 @@ class Grouping:
 
     def prologue(self) -> list[str]:
         """Return the lines before the loops."""
-        has_values = any(
-            isinstance(accumulator, ValuesAccumulator) for accumulator, _ in self.accumulators
-        )
+        has_values = any(accumulator.adds_values for accumulator, _ in self.accumulators)
         return ["    get = groups.get", *["    log = before.log"] * has_values]
 
     def epilogue(self) -> list[str]:
@@ -176,7 +173,7 @@ class Grouping:
         names = self._values(emitter)
         key = self._key_name(emitter)
         self._find(emitter, key)
-        if any(isinstance(accumulator, ValuesAccumulator) for accumulator, _ in self.accumulators):
+        if any(accumulator.adds_values for accumulator, _ in self.accumulators):
             emitter.line(f"was = before[{key}]")
         emitter.line(f"group[0] += {weight}")
         for place, ((accumulator, _), value) in enumerate(
@@ -235,7 +232,7 @@ class Grouping:
 
     def _zero(self, place: int, accumulator: Any) -> str:
         """Return the expression of an empty state; `None` if another accumulator holds it."""
-        if isinstance(accumulator, ValuesAccumulator):
+        if accumulator.adds_values:
             return f"zero_{place}()" if self.shared[place - 1] == place else "None"
         return "(0, 0)" if isinstance(accumulator, AvgAccumulator) else "0"
 
@@ -319,9 +316,7 @@ class GroupLoopRunner:
         self._one = loop if one is None else one
         self._before: Any = NONE_BEFORE
         self._was_plain = False
-        has_values = any(
-            isinstance(accumulator, ValuesAccumulator) for accumulator in plain.accumulators
-        )
+        has_values = any(accumulator.adds_values for accumulator in plain.accumulators)
         self.new_before: Callable[[], dict[Any, Any]] | None = GroupsBefore if has_values else None
         self.step: Callable[..., Sequence[Pair]] = (
             self._step if pairing is None else self._step_pairs
@@ -458,7 +453,7 @@ if own_{n}._was_plain: finalize_{n}()"""
 
 def is_in_line(accumulators: Iterable[Any]) -> bool:
     """Return True if loops support all accumulators."""
-    return all(isinstance(accumulator, IN_LINE) for accumulator in accumulators)
+    return all(isinstance(each, NUMBERS) or each.adds_values for each in accumulators)
 
 
 # Other functions for large loads, built at the first large load.
@@ -515,8 +510,7 @@ class GroupingOfOne(Grouping):
     def fits(accumulators: list[Any]) -> bool:
         """Return True if the states of all accumulators can be replaced."""
         return not any(
-            isinstance(each, ValuesAccumulator) and not isinstance(each, CollectAccumulator)
-            for each in accumulators
+            each.adds_values and not isinstance(each, CollectAccumulator) for each in accumulators
         )
 
     def prologue(self) -> list[str]:
