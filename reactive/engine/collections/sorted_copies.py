@@ -65,6 +65,10 @@ class OrderedCopies:
         found = from_sortable(self._order[place])
         return NAN if found is LAST else found
 
+    def __getitem__(self, place: int) -> Any:
+        """Return `at(place)`, so that a function of sorted values can be called."""
+        return self.at(place)
+
     def __len__(self) -> int:
         return len(self._order)
 

@@ -220,6 +220,19 @@ class QuantileAccumulator(StatisticAccumulator):
         return canonical(interpolate(low, high, part, self.interpolation))
 
 
+@record
+class QuantileOfOrder(QuantileAccumulator):
+    """A quantile that `find` returns of all values in order, also if there are none.
+
+    `interpolation` tells if it is one of them.
+    """
+
+    find: Callable[[Any], Any] = len
+
+    def result(self, state: OrderedCopies) -> Any:
+        return canonical(self.find(state))
+
+
 def interpolate(low: Any, high: Any, part: Fraction, how: Interpolation) -> Any:
     """Return the value at a part of the way between two values."""
     match how:

@@ -30,6 +30,8 @@ def evaluate_statistic(of: kinds.StatisticAccumulator, values: Counter[Any]) -> 
             return _variance(of, values)
         case kinds.TruthAccumulator():
             return _truth(of, values)
+        case kinds.QuantileOfOrder(find=find):
+            return canonical(find([*values.elements()]))
         case kinds.QuantileAccumulator():
             return _quantile(of, sorted(values.elements(), key=sort_key))
         case kinds.ExtremeByAccumulator():

@@ -7,10 +7,12 @@ percentile_cont(0.5) within group (order by x)     arguments x and 0.5, order x
 
 Aggregates of all values of a group: quantiles, and those whose result depends on an order.
 
-    median(x)                       Collect of x, and a function of that
+    median(x)                       Quantile of x, whose values are kept in order
+    median(distinct x)              Collect of x, and a function of that
     array_agg(x order by y)         Collect of (y, x), sorted
 
-Cost:   O(group) for each group that changes; O(group * log group) where it is sorted.
+Cost:   O(log group) for a changed row of a quantile of plain values. Others take O(group) for each
+        group that changes, and O(group * log group) where it is sorted.
 
 Aggregates that are computed of sums: variance, correlation, regression.
 
@@ -46,6 +48,7 @@ from optimizer.expr import (
 from optimizer.record import record
 from reactive.api.aggregates import Aggregation, Count, Sum, make_fold
 from reactive.engine.operators.accumulators import CollectAccumulator
+from reactive.engine.operators.statistics import QuantileOfOrder
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.postgres import numerics as postgres
 from reactive.languages.sql.runtime import folds
@@ -82,6 +85,8 @@ class AggregateCall:
     order: tuple[exp.Expr, ...]
     test: Expr | None
     grouped: bool
+    in_group: bool = False
+    """True if the rows are a group, not those of a window."""
     in_order: bool = False
     """True if the values are in the order of a window, which replaces an order of its own."""
     taken: set[int] = field(default_factory=set, compare=False)
@@ -291,9 +296,26 @@ def quantile(function: Callable[..., Any], at: Any = None) -> Maker:
             called = Of(function, (1 - place,))
         if asked.distinct:
             return of_values(OfDifferent(called), of, kind, asked.scope)
+        if asked.in_group and of.type.kind in ORDERED and not isinstance(place, tuple):
+            return _values_in_order(called, of, kind, asked.scope)
         return of_values(called, of, kind, asked.scope)
 
     return make_folds
+
+
+ORDERED = frozenset({"int", "float", "decimal", "date", "timestamp", "text"})
+"""Kinds of types whose values have one order, in which equal values are the same."""
+
+
+def _values_in_order(function: Of, of: TypedValue, kind: SqlType, scope: Scope) -> CallFolds:
+    """Return the fold that keeps the values of a group in order, and calls `function` on them."""
+    is_between = function.function is folds.quantile_between
+    accumulator = QuantileOfOrder(
+        of.nullable, interpolation="linear" if is_between else "lower", find=function
+    )
+    value = _make_row_function(of, scope)
+    quantile = plan.Folded("Quantile", accumulator, value, (), of.nullable)
+    return CallFolds((quantile,), lambda found: nullable_value(found[0], kind))
 
 
 @record

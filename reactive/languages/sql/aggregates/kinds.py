@@ -107,7 +107,8 @@ def make_aggregate(node: Any, scope: Scope, *, grouped: bool) -> CallFolds:
     ------
     PlanError: there is no such aggregate.
     """
-    return folds_of_call(parse_aggregate(node, scope, grouped=grouped))
+    asked = parse_aggregate(node, scope, grouped=grouped)
+    return folds_of_call(replace(asked, in_group=True))
 
 
 def folds_of_call(asked: AggregateCall) -> CallFolds:

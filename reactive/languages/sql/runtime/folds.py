@@ -14,9 +14,10 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from operator import itemgetter, xor
-from typing import Any
+from typing import Any, Protocol
 
 from optimizer.record import record
+from reactive.engine.collections.sorted_copies import OrderedCopies
 from reactive.engine.collections.value_order import item_key, rank_of
 from reactive.languages.sql.runtime.intervals import part_of_interval, sum_of_intervals
 from reactive.languages.sql.runtime.rows import sort_key_function
@@ -271,13 +272,13 @@ def kurtosis(values: Iterable[Any]) -> float | None:
     return first - 3 * (n - 1) ** 2 / ((n - 2) * (n - 3))
 
 
-def quantile_between(values: Iterable[Any], at: Any) -> Any:
+def quantile_between(values: Iterable[Any] | OrderedCopies, at: Any) -> Any:
     """Return the value at a fraction of the order, interpolated between two values.
 
     >>> quantile_between([4, 1, 2], 0.5), quantile_between([1, 2], (0.0, 0.5))
     (2.0, (1.0, 1.5))
     """
-    found = sorted(values)
+    found = _in_order(values)
     if not found:
         return None
     return (
@@ -287,7 +288,38 @@ def quantile_between(values: Iterable[Any], at: Any) -> Any:
     )
 
 
-def _interpolate_values(found: Sequence[Any], at: Any) -> Any:
+class InOrder(Protocol):
+    """Values in order, by their places."""
+
+    def __getitem__(self, place: int, /) -> Any: ...
+    def __len__(self) -> int: ...
+
+
+def _in_order(values: Iterable[Any] | OrderedCopies, *, descending: bool = False) -> InOrder:
+    """Return values in order; those that are kept in order are not copied.
+
+    >>> _in_order({3, 1, 2}, descending=True)
+    [3, 2, 1]
+    """
+    if isinstance(values, OrderedCopies):
+        return FromLast(values) if descending else values
+    return sorted(values, reverse=descending)
+
+
+class FromLast:
+    """A sequence from its end."""
+
+    def __init__(self, values: OrderedCopies) -> None:
+        self._values = values
+
+    def __getitem__(self, place: int) -> Any:
+        return self._values[len(self._values) - 1 - place]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def _interpolate_values(found: InOrder, at: Any) -> Any:
     """Return the value at the fraction `at` of sorted values, interpolated between neighbours."""
     exactly = Fraction(at) * (len(found) - 1)
     place = math.floor(exactly)
@@ -304,8 +336,8 @@ def _interpolate_values(found: Sequence[Any], at: Any) -> Any:
             return time_of_mean(_microsecond(low, high, part), 1)
         case date():
             return moment_of_mean(_microsecond(low, high, part), 1)
-        case _:
-            return low + (high - low) * float(part)
+        case _:  # times 0, an infinity is NaN
+            return low + (high - low) * float(part) if part else low
 
 
 def _microsecond(low: Any, high: Any, part: Fraction) -> int:
@@ -322,7 +354,7 @@ def _interpolate_decimals(low: Decimal, high: Decimal, part: Fraction) -> Decima
     return Decimal(int(between)).scaleb(-scale)
 
 
-def quantile_of(values: Iterable[Any], at: Any, *, descending: bool = False) -> Any:
+def quantile_of(values: Iterable[Any] | OrderedCopies, at: Any, *, descending: bool = False) -> Any:
     """Return the least value that a fraction of all values does not exceed.
 
     If `descending`, count from the greatest value.
@@ -330,7 +362,7 @@ def quantile_of(values: Iterable[Any], at: Any, *, descending: bool = False) -> 
     >>> quantile_of([4, 1, 2], 0.5), quantile_of([4, 1], 0.5)
     (2, 1)
     """
-    found = sorted(values, reverse=descending)
+    found = _in_order(values, descending=descending)
     if not found:
         return None
     return (
@@ -340,13 +372,13 @@ def quantile_of(values: Iterable[Any], at: Any, *, descending: bool = False) -> 
     )
 
 
-def _value_at_fraction(found: Sequence[Any], at: Any) -> Any:
+def _value_at_fraction(found: InOrder, at: Any) -> Any:
     """Return the least of sorted values that a fraction of them does not exceed."""
     place = max(1, math.ceil(Fraction(str(at)) * len(found)))
     return found[min(place, len(found)) - 1]
 
 
-def quantile_from_last(values: Iterable[Any], at: Any) -> Any:
+def quantile_from_last(values: Iterable[Any] | OrderedCopies, at: Any) -> Any:
     """Return the quantile of the values in descending order."""
     return quantile_of(values, at, descending=True)
 
