@@ -326,7 +326,8 @@ class _Condition:
                 merged = _merge(merged, {argument: direction})
             elif direction or not isinstance(argument, Constant):
                 return None
-        known = len(directions) == len(arguments) and self._takes((datetime,))
+        classes = (datetime,) if 0 in directions else MOMENTS  # others read a time zone
+        known = len(directions) == len(arguments) and self._takes(classes)
         return (timedelta, merged) if merged and known else None
 
 

@@ -14,11 +14,13 @@ Source: temporal filters of Materialize; [dbsp] section 7.5.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from optimizer.errors import PlanError
+from reactive.api import wall_clock
 from reactive.api.columns import Live
 from reactive.api.parameter import Parameter
 from reactive.engine.collections.zset import Pair
@@ -120,6 +122,8 @@ class Clock(Uncopyable):
         self._engine = engine
         self._expiring: dict[int, Expiry] = {}
         """The tables whose rows expire, by their numbers in plans."""
+        self._wall: wall_clock.WallClock | None = None
+        """The thread that lets it follow the time of the machine."""
         self._parameter: ClockParameter = engine.add_table(
             lambda number, _: ClockParameter(engine, number), None, (None, None, None)
         )
@@ -165,6 +169,57 @@ class Clock(Uncopyable):
             hide(error)
             raise
 
+    def run(self, every: float = 1.0) -> None:
+        """Follow the time of the machine in a thread, until `stop` or the end of the database.
+
+        A tick is a commit if a view reads `now()`, or if a row expires; else the clock stands. If
+        the time of the machine goes back, it stands until the time is later again. A tick that a
+        view refuses is logged. A clock that runs already continues with the new interval.
+
+        Parameters
+        ----------
+        every: the seconds between two ticks.
+
+        Raises
+        ------
+        PlanError: `every` is not a positive number.
+        """
+        if not isinstance(every, int | float) or not 0 < every < math.inf:
+            raise PlanError(f"every= takes a positive number of seconds, not {every!r}")
+        self._engine.check_open()
+        self.stop()
+        self._follow()
+        self._wall = wall_clock.WallClock(self, every)
+
+    def stop(self) -> None:
+        """Follow the time of the machine no longer; the clock stands where it is."""
+        wall, self._wall = self._wall, None
+        if wall is not None:
+            wall.stop(wait=self._engine.mine is None)
+
+    @property
+    def next(self) -> datetime | None:
+        """The earliest moment at which a tick is known to change rows; None if nothing waits.
+
+        It is the moment at which the first row expires; or the present moment, if a view reads
+        `now()`: such a view may change at any moment.
+        """
+        moment = self._now()
+        if moment is None:
+            return None
+        with self._engine.inside():
+            if self._parameter._node.consumers:
+                return moment
+            known = [expiry.next(moment) for expiry in self._expiries()]
+        return min((each for each in known if each is not None), default=None)
+
+    def _follow(self) -> None:
+        """Advance to the present time of the machine, if that changes something."""
+        now = self._now()
+        present = datetime.now(UTC if now is None or now.tzinfo is not None else None)
+        if now is None or (present > now and (due := self.next) is not None and due <= present):
+            self.advance(present)
+
     def __repr__(self) -> str:
         moment = self._now()
         return "Clock(not set)" if moment is None else f"Clock({moment.isoformat(' ')})"
@@ -178,12 +233,15 @@ class Clock(Uncopyable):
     def _advance(self, to: datetime) -> None:
         """Set the clock, and delete the rows whose time is up, inside a transaction."""
         self._parameter.set(to)
+        for expiry in self._expiries():
+            expiry.delete_until(to)
+
+    def _expiries(self) -> list[Expiry]:
+        """Return the expiries of the tables that were not dropped."""
         tables = self._engine.tables
-        for number, expiry in [*self._expiring.items()]:
-            if number in tables:
-                expiry.delete_until(to)
-            else:
-                del self._expiring[number]
+        for number in [number for number in self._expiring if number not in tables]:
+            del self._expiring[number]
+        return [*self._expiring.values()]
 
 
 SET = "  set it by db.clock.advance(datetime.now(timezone.utc)), or let it run: db.clock.run()"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
@@ -93,14 +96,14 @@ def test_a_view_is_as_from_scratch(
         db = Database()
         beats, devices = db.table(Beat, name="b", key="id"), db.table(Device, name="d", key="id")
         devices.add_all(map(Device, range(4)))
-        time = start + timedelta(minutes=10)
-        db.clock.advance(time)
+        moment = start + timedelta(minutes=10)
+        db.clock.advance(moment)
         view = QUERIES[name](db, beats, devices).materialize()
         for kind, number, minutes in steps:
             at = beat(number, 60 * minutes + 300, start)
             if kind == "tick":
-                time += timedelta(minutes=minutes)
-                db.clock.advance(time)
+                moment += timedelta(minutes=minutes)
+                db.clock.advance(moment)
             elif kind == "add":
                 beats.upsert(at)
             elif kind == "drop":
@@ -109,10 +112,10 @@ def test_a_view_is_as_from_scratch(
                 beats.clear()
             else:
                 with pytest.raises(KeyError), db.transaction():
-                    db.clock.advance(time + timedelta(minutes=minutes))
+                    db.clock.advance(moment + timedelta(minutes=minutes))
                     beats.upsert(at)
                     raise KeyError
-            assert db.clock.now == time
+            assert db.clock.now == moment
             view.verify()
 
 
@@ -135,8 +138,8 @@ def test_rows_expire_in_the_commit_of_the_tick(
     """The rows are those of a plain list; of several commits in one transaction, too."""
     db = Database()
     beats: Any = db.table(Beat, name="b", key=key, expire_after=AGE, at="at")
-    time = START + timedelta(minutes=10)
-    db.clock.advance(time)
+    moment = START + timedelta(minutes=10)
+    db.clock.advance(moment)
     deltas: list[Delta[Beat]] = []
     subscription = beats.subscribe(deltas.append)
     strict = beats.where(lambda b: 1 / (b.device + 1) > 0).materialize()
@@ -155,25 +158,97 @@ def test_rows_expire_in_the_commit_of_the_tick(
                     beats.remove_all([b for b in beats if b.id == number])
                     beats.add(row)
                     rows = [b for b in rows if b.id != number] + [row]
-                db.clock.advance(time + timedelta(minutes=minutes))
+                db.clock.advance(moment + timedelta(minutes=minutes))
             if minutes:
-                rows = [b for b in rows if b.at + AGE > time + timedelta(minutes=minutes)]
-            time += timedelta(minutes=minutes)
-            assert all(delta.tick == (time if minutes else None) for delta in deltas)
+                rows = [b for b in rows if b.at + AGE > moment + timedelta(minutes=minutes)]
+            moment += timedelta(minutes=minutes)
+            assert all(delta.tick == (moment if minutes else None) for delta in deltas)
         elif kind == "fail":
             with pytest.raises(KeyError), db.transaction():
                 beats.clear()
                 beats.discard(row)
-                db.clock.advance(time + timedelta(minutes=minutes))
+                db.clock.advance(moment + timedelta(minutes=minutes))
                 raise KeyError
         elif kind == "refuse":
             with pytest.raises(ZeroDivisionError), db.transaction():
-                db.clock.advance(time + timedelta(minutes=minutes))
-                beats.add(Beat(99, -1, time, 0.0, time.date()))
+                db.clock.advance(moment + timedelta(minutes=minutes))
+                beats.add(Beat(99, -1, moment, 0.0, moment.date()))
         assert sorted(beats, key=repr) == sorted(rows, key=repr)
         assert sorted(strict, key=repr) == sorted(rows, key=repr)
         assert len(deltas) == (sorted(before, key=repr) != sorted(rows, key=repr))
     subscription.close()
+
+
+@dataclass(frozen=True)
+class Login:
+    id: int
+    at: Annotated[datetime, UTC]
+
+
+TEXTS = [
+    "select id from t where at > now() - interval '5 minutes'",
+    "select id from t where now() - at < interval '5 minutes'",
+    "select id from t where at + interval '5 minutes' >= current_timestamp",
+    "select count(*) as n from t where at between now() - interval '2 minutes' and now()",
+    "select id from t where not exists (select 1 from t u where u.id = t.id + 1 and u.at > now())",
+    "select id from t where cast(at as date) = current_date",
+    "select id, at < transaction_timestamp() as past from t",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+@pytest.mark.parametrize("kind", [Login, Beat])
+@examples(8)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 8), st.integers(0, 8)), max_size=8))
+def test_sql_reads_the_clock(
+    kind: Any, dialect: Any, text: str, steps: list[tuple[bool, int, int]]
+) -> None:
+    """Columns are instants, or datetimes with or without a time zone."""
+    for start in (START, START.replace(tzinfo=None))[: 1 if kind is Login else 2]:
+        db = Database(dialect=dialect, timezone="Europe/Berlin" if start.tzinfo else "UTC")
+        rows: Any = db.table(kind, name="t", key="id")
+        moment = start + timedelta(minutes=5)
+        db.clock.advance(moment)
+        view = db.sql(text).materialize()
+        for is_tick, number, minutes in steps:
+            if is_tick:
+                moment += timedelta(minutes=minutes)
+                db.clock.advance(moment)
+            elif kind is Login:
+                rows.upsert(Login(number, start + timedelta(minutes=minutes)))
+            else:
+                rows.upsert(beat(number, 60 * minutes, start))
+            view.verify()
+            assert not view.errors
+
+
+def test_the_words_of_sql_are_the_moment_of_the_clock() -> None:
+    words = {
+        "duckdb": "now(), current_timestamp, get_current_timestamp(), transaction_timestamp()",
+        "postgres": "now(), current_timestamp, statement_timestamp(), transaction_timestamp()",
+    }
+    for dialect, four in words.items():
+        db = Database(dialect=dialect, timezone="Europe/Berlin")  # type: ignore[arg-type]
+        with pytest.raises(PlanError, match="was not set"):
+            db.sql("select now()")
+        db.clock.advance(START - timedelta(minutes=30))
+        row = db.sql(f"select {four}, localtimestamp, current_date").materialize()
+        local = datetime(2024, 1, 1, 0, 30)
+        assert row.value == (*[db.clock.now] * 4, local, local.date())
+        db.clock.advance(START + timedelta(hours=23))
+        assert row.value == (*[db.clock.now] * 4, datetime(2024, 1, 2), date(2024, 1, 2))
+        db.execute("create table t (id int, at timestamptz)")
+        db.execute("create view late as select id from t where at < now()")
+        db.execute("insert into t values (1, '2024-01-01')")
+        late = db.sql("select * from late").materialize()
+        assert len(late) == 1
+        for text in ("insert into t values (1, now())", "delete from t where at < now()"):
+            with pytest.raises(PlanError, match=r"queries only(.|\n)*now=db\.clock\.now"):
+                db.execute(text)
+        for text in ("current_time", "current_timestamp(3)", "localtime"):
+            with pytest.raises(PlanError):
+                db.sql(f"select {text}")
 
 
 def test_a_row_without_a_moment_stays() -> None:
@@ -268,3 +343,66 @@ def test_a_tick_touches_the_rows_that_enter_or_leave() -> None:
             touched.append(view.stats().touched - before)
             view.verify()
         assert max(touched) < 60, (name, touched)
+
+
+def test_a_running_clock_follows_the_time_of_the_machine() -> None:
+    before = datetime.now(UTC)
+    with Database() as db:
+        beats = db.table(Beat, name="b", key="id", expire_after=timedelta(seconds=0.2), at="at")
+        db.clock.run(every=0.01)
+        beats.add(beat(1, 0, datetime.now(UTC)))
+        fresh = beats.where(lambda b: now() - b.at < timedelta(seconds=0.1)).materialize()
+        left: dict[str, datetime | None] = {}
+        gone = threading.Event()
+
+        def note(name: str, delta: Delta[Beat]) -> None:
+            left.setdefault(name, delta.tick)
+            if len(left) == 2:
+                gone.set()
+
+        with fresh.subscribe(partial(note, "view")), beats.subscribe(partial(note, "table")):
+            assert gone.wait(30)
+        assert list(left) == ["view", "table"]
+        assert before < left["view"] < left["table"] <= db.clock.now  # type: ignore[operator]
+        db.clock.stop()
+        stopped = db.clock.now
+        time.sleep(0.05)
+        assert db.clock.now == stopped
+        db.clock.run(every=0.01)
+        with db.transaction():
+            db.clock.stop()
+        db.clock.run(every=0.01)
+    assert not any(each.name == "reactive clock" for each in threading.enumerate())
+    for every in (0, -1, "1s", float("nan")):
+        with pytest.raises(PlanError, match="positive number"):
+            Database().clock.run(every=every)  # type: ignore[arg-type]
+
+
+def test_an_idle_clock_makes_no_commits() -> None:
+    with Database() as db:
+        beats = db.table(Beat, name="b", key="id", expire_after=AGE, at="at")
+        assert db.clock.next is None
+        db.clock.run(every=0.001)
+        assert db.clock.next is None
+        beats.add(beat(1, 0, datetime.now(UTC)))
+        version = db.version
+        assert db.clock.next == beats[1].at + AGE
+        time.sleep(0.05)
+        assert db.version == version
+        view = beats.where(lambda b: b.at < now()).materialize()
+        assert db.clock.next == db.clock.now
+        time.sleep(0.05)
+        assert db.version > version and len(view) == 1
+
+
+def test_a_clock_stands_while_the_time_of_the_machine_is_earlier(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with Database() as db:
+        later = datetime.now(UTC) + timedelta(days=1)
+        db.clock.advance(later)
+        view = db.table(Beat, name="b").where(lambda b: b.at < now()).materialize()
+        db.clock.run(every=0.001)
+        time.sleep(0.03)
+        assert db.clock.now == later and len(view) == 0
+        assert not caplog.records

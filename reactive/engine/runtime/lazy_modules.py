@@ -26,6 +26,7 @@ LAZY_MODULES = (
     "reactive.api.stream",
     "reactive.api.subscriptions.at_path",
     "reactive.api.subscriptions.waiting",
+    "reactive.api.wall_clock",
     "reactive.borders.offload.backend",
     "reactive.borders.offload.overflow",
     "reactive.borders.offload.remote_table",

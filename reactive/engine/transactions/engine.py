@@ -489,6 +489,8 @@ def stop_work(engine: Engine) -> None:
         sink.stop()
     if engine.pending is not None or engine.aside:
         return  # then the database stays open
+    if engine.clock is not None:
+        engine.clock.stop()
     if engine.overflow is not None:
         engine.overflow.stop()
     if engine.journal is not None and engine.journal.kept_views is not None:

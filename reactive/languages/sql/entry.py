@@ -263,7 +263,9 @@ def scope_of(
     constants = {name: v for name, v in parameters.items() if is_parameter(v) or not is_relation(v)}
     environment = Environment(catalog, relations)
     language = LANGUAGE if depth_of(tree) <= MOST_LEVELS else DEEP_LANGUAGE
-    read = SqlText(text, dialect, language, constants)
+    is_view = isinstance(tree, exp.Create) and tree.kind == "VIEW"
+    is_live = is_view or isinstance(tree, exp.Query | exp.Values)
+    read = SqlText(text, dialect, language, constants, is_live=is_live)
     if open_values is not None:
         read = replace(read, open_values=open_values)
     return Scope(read, (), 0, None, environment)

@@ -209,7 +209,7 @@ def shift_instants(
                     "say which instant the timestamp is: ... AT TIME ZONE 'UTC'",
                 )
         if "date" not in kinds:
-            if scope.dialect.name == "duckdb":
+            if scope.dialect.name == "duckdb" and scope.dialect.timezone.upper() != "UTC":
                 return applied(arrays.between_of_duckdb, INTERVAL, left, right, zone)
             return applied(arrays.between, INTERVAL, left, right)
     return None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from optimizer.expr import Constant, Operation, constant
 from reactive.languages.sql.expressions.arithmetic import REAL, calculate, check_range, integer_of
-from reactive.languages.sql.expressions.casts import apply, argument
+from reactive.languages.sql.expressions.casts import apply, argument, cast
 from reactive.languages.sql.functions.arrays import (
     Maker,
     arguments,
@@ -24,6 +25,7 @@ from reactive.languages.sql.terms.types import (
     BOOL,
     DATE,
     FLOAT,
+    INSTANT,
     INT,
     INTERVAL,
     NUMBERS,
@@ -179,6 +181,32 @@ def refuse_clock(node: Any, scope: Scope) -> TypedValue:
     )
 
 
+def _clock_as(kind: SqlType) -> Maker:
+    """Return the maker of the moment of the database's clock, cast to a type.
+
+    If the clock has moments without a time zone, instants are timestamps.
+    """
+
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        if node.args.get("this") is not None and not isinstance(node, exp.Anonymous):
+            raise scope.error(node, "the digits of the current time are not supported", "omit them")
+        value, is_zoned = scope.clock(node)
+        read = replace(value, type=INSTANT if is_zoned else TIMESTAMP)
+        return read if kind == INSTANT else cast(read, kind, scope)
+
+    return translate
+
+
+CLOCK: dict[str | type[exp.Expr], Maker] = {
+    exp.CurrentTimestamp: _clock_as(INSTANT),
+    exp.Localtimestamp: _clock_as(TIMESTAMP),
+    exp.CurrentDate: _clock_as(DATE),
+    **dict.fromkeys(("now", "transaction_timestamp"), _clock_as(INSTANT)),
+    exp.CurrentTime: refuse_clock,
+    exp.Localtime: refuse_clock,
+}
+
+
 def _convert_epoch(node: Any, scope: Scope) -> TypedValue:
     """Translate TO_TIMESTAMP and EPOCH_MS, or their opposite; refuse other units."""
     value = scope.value(node.this)
@@ -270,11 +298,8 @@ TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.DateBin: _translate_date_bin,
     exp.Dayname: make_function(times.day_name, TEXT, ANY),
     exp.Monthname: make_function(times.month_name, TEXT, ANY),
-    exp.CurrentDate: refuse_clock,
-    exp.CurrentTimestamp: refuse_clock,
-    exp.CurrentTime: refuse_clock,
-    exp.Localtime: refuse_clock,
-    exp.Localtimestamp: refuse_clock,
+    **CLOCK,
+    "get_current_timestamp": _clock_as(INSTANT),
     exp.Date: _to_date,
     exp.Timestamp: _cast_to_timestamp,
     exp.TsOrDsToTimestamp: _cast_to_timestamp,
@@ -285,9 +310,6 @@ TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     "date_sub": _date_diff_by_name,
     "datesub": _date_diff_by_name,
     "age": _translate_age,
-    **dict.fromkeys(
-        ("now", "today", "get_current_timestamp", "transaction_timestamp"), refuse_clock
-    ),
     "epoch_ms": make_function(times.epoch_milliseconds, INT, TIMESTAMP),
     "epoch_us": make_function(times.epoch_microseconds, INT, TIMESTAMP),
     "epoch_ns": make_function(times.epoch_nanoseconds, INT, TIMESTAMP),

@@ -393,10 +393,7 @@ OF_TIMES: dict[str | type[exp.Expr], Maker] = {
     "to_timestamp": _read_timestamp,
     "to_date": define_form(moment_reader.read_date, DATE, TEXT, TEXT),
     "to_number": define_form(number_reader.number_read, DECIMAL, TEXT, TEXT, nullable=True),
-    **dict.fromkeys(
-        ("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "timeofday"),
-        common_times.refuse_clock,
-    ),
+    **dict.fromkeys(("clock_timestamp", "timeofday"), common_times.refuse_clock),
 }
 
 
@@ -417,9 +414,6 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.UnixToTime: define_form(times.timestamp_of_seconds, TIMESTAMP, FLOAT),
     exp.Interval: _read_interval,
     exp.Overlaps: _overlaps,
-    exp.CurrentDate: common_times.refuse_clock,
-    exp.CurrentTimestamp: common_times.refuse_clock,
-    exp.CurrentTime: common_times.refuse_clock,
-    exp.Localtime: common_times.refuse_clock,
-    exp.Localtimestamp: common_times.refuse_clock,
+    **common_times.CLOCK,
+    "statement_timestamp": common_times.CLOCK["now"],
 }

@@ -296,6 +296,7 @@ class CalendarShift:
         return made if hasattr(key, "hour") else made.date()
 
 
+@monotone(1, -1)
 def between(value: dt.datetime, other: dt.datetime) -> dt.timedelta:
     """Return how much later an instant is than another instant."""
     if value.tzinfo is None or other.tzinfo is None:

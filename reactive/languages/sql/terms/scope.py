@@ -41,6 +41,7 @@ from optimizer.expr import (
 )
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
+from reactive.api import clock as clocks
 from reactive.api.columns import is_parameter
 from reactive.engine.codegen.loop_expressions import Shallow
 from reactive.languages.sql.terms.common_types import Dialect
@@ -253,7 +254,7 @@ class Scope:
         if held is not None:
             return TypedValue(Slot(held, name), type_of_value(held.value))
         if self.moving_parameter(node) is not None:
-            return self._value_of_parameter(node)
+            return self.value_of(self.moving_parameter(node), node)
         value = with_instants(self._text.parameters[name])
         return literal_value(tuple(value) if isinstance(value, list) else value, name)
 
@@ -264,9 +265,9 @@ class Scope:
         found = self._text.parameters.get(node.name)
         return found if is_parameter(found) else None
 
-    def _value_of_parameter(self, node: exp.Expr) -> TypedValue:
+    def value_of(self, parameter: Any, node: exp.Expr) -> TypedValue:
         """Return the value of a parameter of the database, which may change."""
-        named = plan_of_relation(self.moving_parameter(node))
+        named = plan_of_relation(parameter)
         if len(named.columns) != 1:
             raise self.error(
                 node,
@@ -279,6 +280,25 @@ class Scope:
             for each in (value.expr, *value.nulls)
         )
         return replace(value, expr=expr, nulls=tuple(nulls))
+
+    def clock(self, node: exp.Expr) -> tuple[TypedValue, bool]:
+        """Return the moment of the clock, and True if it is an instant, with a time zone.
+
+        Raises
+        ------
+        PlanError: the clock was not set, or the text is a statement, whose rows stay.
+        """
+        if not self._text.is_live:
+            raise self.error(
+                node,
+                f"{node.sql()} is read by queries only, whose rows follow the clock",
+                "give it: db.execute('... :now ...', now=db.clock.now)",
+            )
+        try:
+            parameter = clocks.parameter_of(clocks.clock_of(self.environment.catalog.engine))
+        except PlanError as error:
+            raise self.error(node, *str(error).split("\n  ")) from None
+        return self.value_of(parameter, node), parameter().tzinfo is not None
 
     def open_value(self, node: exp.Expr) -> SlotValue | None:
         """Return the open value that a literal stands for; None if it stands for itself."""
@@ -530,6 +550,8 @@ class SqlText:
     shallow: Shallow = field(default_factory=Shallow, compare=False)
     """Cuts expressions that are deep."""
     open_values: OpenValues = field(default_factory=OpenValues, compare=False)
+    is_live: bool = True
+    """True for a query, whose rows change with what it reads; False for other statements."""
 
     def error(self, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
         return sql_error(self.sql, node, message, remedy)
