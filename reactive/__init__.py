@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from reactive.api.named_groups import NamedGroups, NamedGroupsView
     from reactive.api.ordered_view import OrderedView
     from reactive.api.parameter import Parameter
+    from reactive.api.row_window import RowWindow
     from reactive.api.statistics import (
         ApproxCountDistinct,
         ArgMax,
@@ -199,6 +200,7 @@ __all__ = [
     "Refused",
     "Relation",
     "RowError",
+    "RowWindow",
     "SessionWindows",
     "Silent",
     "Sink",
@@ -295,6 +297,7 @@ __getattr__ = make_module_getattr(
         "Raised": "reactive.api.literal",
         "Refused": "reactive.borders.sources.batch",
         "RowError": "reactive.api.literal",
+        "RowWindow": "reactive.api.row_window",
         "SessionWindows": "reactive.api.windows",
         "Silent": "reactive.borders.objects.silent",
         "Sink": "reactive.borders.sinks.sink",

@@ -275,6 +275,11 @@ def _nested_codes(code: CodeType) -> Iterator[CodeType]:
             yield from _nested_codes(constant)
 
 
+def code_of_lambda(node: ast.Lambda, within: CodeType) -> CodeType | None:
+    """Return the code of a lambda inside other code, found by columns; None without these."""
+    return next((code for code in _nested_codes(within) if _by_columns([node], code)), None)
+
+
 FIELDS = attrgetter(
     "co_code",
     "co_names",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from functools import cmp_to_key
 from types import FunctionType
@@ -17,6 +18,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.callables.captures import is_users
+from optimizer.callables.syntax import code_of_lambda
 from optimizer.comprehensions import consumers, touching
 from optimizer.comprehensions import rows as functions
 from optimizer.comprehensions.consumers import Needed, Only, only_or, value_or
@@ -30,6 +32,7 @@ from optimizer.comprehensions.rows import (
     evaluate_in_plan,
     plan_of_window,
     refusal_at,
+    relation,
     select_value,
     standing_of,
 )
@@ -51,7 +54,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import total
 from optimizer.lifting.lift import Unreadable, read_callable_as_expr
-from optimizer.lifting.readings import UNSET
+from optimizer.lifting.readings import UNSET, part_of
 from optimizer.subqueries.error_freedom import kinds, known_of
 
 KNOWN = "sum, len, min, max, any, all, sorted, set, list and dict are"
@@ -379,7 +382,11 @@ def _apply_key(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: An
 
 
 def _method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> Expr | None:
-    """Read a method call of a mapping, of a set, or `count` of a list; refuse any other call."""
+    """Read a method call of a mapping, of a set, or `count` of a list; refuse any other call.
+
+    `over` of a named relation is called.
+    """
+    assert isinstance(node.func, ast.Attribute)
     if rows.kind in ("dict", "groups"):
         return consumers.method(rows, name, node, reader, reading)
     if rows.kind == "set" and name in OPERATORS and len(node.args) == 1:
@@ -392,12 +399,59 @@ def _method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) ->
         assert isinstance(node.func, ast.Attribute)
         operation = ast.BinOp(node.func.value, OPERATORS[name], other)
         return reading.value(ast.copy_location(operation, node), reader)  # type: ignore[no-any-return]
+    if name == "over" and touching.constant_of(node.func.value, reader) is not UNSET:
+        return _read_over(node, reader, reading)
     if name == "count" and len(node.args) == 1 and rows.kind in ("list", "sorted"):
         found = reading.equal_to(_take_window(rows, reading), reader.expr(node.args[0]))
         return reading.fold_rows(found, "Count", None)  # type: ignore[no-any-return]
     raise refusal_at(
         node, reader, "is not read over relations", "sets have | & - ^, lists have + and count"
     )
+
+
+def _read_over(node: ast.Call, reader: Any, reading: Any) -> Expr:
+    """Return the rows of `relation.over(...)`, which is called; refuse arguments that read rows.
+
+    Its lambdas are the functions that Python makes of them, which can be read.
+    """
+    given: dict[str, Any] = {}
+    swapped = _SwapLambdas(reader.function, given).visit(deepcopy(node))
+    made = part_of(swapped, [*given], reader.function, reader.origin.function)
+    if made is None or not _free_names(node).isdisjoint(reader.bound):
+        why = "reads variables of a comprehension"
+        raise refusal_at(node, reader, why, "over(...) takes functions of its own rows")
+    found = made.function(*given.values())
+    reading.sources[id(found)] = found
+    return relation(reading.engine.plan_of(found), "row")
+
+
+def _free_names(node: ast.AST) -> set[str]:
+    """Return the names of a part, without those of parameters of lambdas in it."""
+    if isinstance(node, ast.Name):
+        return {node.id}
+    own = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    own = own if isinstance(node, ast.Lambda) else set()
+    return set[str]().union(*map(_free_names, ast.iter_child_nodes(node))) - own
+
+
+class _SwapLambdas(ast.NodeTransformer):
+    """Put names in place of lambdas, and the functions of these names into `given`."""
+
+    def __init__(self, function: FunctionType, given: dict[str, Any]) -> None:
+        closure = function.__closure__ or ()
+        self._function = function
+        self._cells = dict(zip(function.__code__.co_freevars, closure, strict=True))
+        self._given = given
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        """Return the name of a lambda; the lambda itself if its code or variables are unknown."""
+        code, module = code_of_lambda(node, self._function.__code__), self._function.__globals__
+        if code is None or node.args.defaults or not self._cells.keys() >= set(code.co_freevars):
+            return node
+        cells = tuple(self._cells[name] for name in code.co_freevars)
+        name = f"function_{len(self._given)}"
+        self._given[name] = FunctionType(code, module, "<lambda>", None, cells or None)
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
 
 
 def _read_groups(node: ast.Call, reader: Any, reading: Any) -> Expr:

@@ -363,6 +363,8 @@ class Live(Uncopyable, Hinting):
 
     _is_parameter: ClassVar[bool] = False
     """True for a value that a query reads by a call."""
+    _has_windows: ClassVar[bool] = False
+    """True for a relation whose rows have a window, which is to be read by calls."""
 
     def _relation_of(self, engine: Any) -> Any:
         """Return the relation that this is in queries of a database."""

@@ -1,4 +1,4 @@
-"""Conditions and values of relations: `where`, `join`, `select`, `extend`, `bind` and `nest`.
+"""Conditions and values of relations: `where`, `join`, `select`, `extend`, `bind`, `over`, `nest`.
 
 The types of `extend` and `bind` are exact for up to three and four columns. Types do not know named
 columns.
@@ -6,7 +6,7 @@ columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
@@ -23,11 +23,15 @@ from optimizer.rewriting.columns import (
     known_shapes,
 )
 from reactive.api import extended as computed_bindings
+from reactive.api import windowed
 from reactive.api.columns import Column, Live, check_values, col
 from reactive.engine.runtime.boundary import boundary
 
 if TYPE_CHECKING:
+    from reactive.api.aggregates import Less, Nulls
+    from reactive.api.groups import By
     from reactive.api.relation import AnyRelation, Relation
+    from reactive.api.row_window import RowWindow
 
 
 # Conditions of `where` and of joins, as parts of the plan.
@@ -275,6 +279,60 @@ class Extending(Generic[*Ts]):
         ('n', 3)
         """
         return self._new(computed_bindings.plan_bind(self, columns, named))
+
+    @overload
+    def over(
+        self,
+        *,
+        by: Callable[[*Ts], Hashable] | str | None = None,
+        order: By[*Ts, Less] | None = None,
+    ) -> Relation[*Ts, RowWindow]: ...
+    @overload
+    def over(
+        self,
+        *,
+        by: Callable[[*Ts], Hashable] | str | None = None,
+        order: By[*Ts, Less | None] | None = None,
+        nulls: Nulls | None,
+    ) -> Relation[*Ts, RowWindow]: ...
+    def over(self: Any, *, by: Any = None, order: Any = None, nulls: Nulls | None = None) -> Any:
+        """Append a binding: the row's window, whose functions read the rows around it in an order.
+
+        Parameters
+        ----------
+        by: callable, bindings -> hashable, or the name of a field: rows with equal values are a
+            partition, of which windows do not look out. By default all rows are one.
+        order: callable, bindings -> values that `<` compares; the name of a field; `asc(f)` or
+            `desc(f)`; or a list of these, for several keys. Without it, only aggregates of the
+            whole partition have a meaning.
+        nulls: `"first"` or `"last"`: the place of None, see `order_by`.
+
+        The window `w` has `rank`, `dense_rank`, `row_number`, `percent_rank`, `cume_dist`, `ntile`,
+        `lag`, `lead`, `first`, `last`, `nth`, `sum`, `avg`, `min`, `max`, `count` and `quantile`,
+        see `RowWindow`. Any callable of the relation may call them, and `for s, w in
+        relation.over(...)` in comprehensions; the windows are of all rows, whatever `where` or
+        `join` select afterwards. Rows with equal sort keys are ordered by themselves, in a stable
+        way. A window is no value: rows are to be materialized without it.
+
+        State: all rows, sorted, by partition, and their answers. Cost: O(log partition) for a
+        change, and O(1) for each row whose answer changes: of a `row_number` or a running sum all
+        rows behind the changed one, of a `lag` two.
+        Source: SQL:2003, window functions; Leis et al., 2015.
+
+        Raises
+        ------
+        PlanError: a key is none of the rows; later, a function has no meaning for the window.
+
+        >>> from reactive import Database, desc
+        >>> words = Database().table(str)
+        >>> ranked = words.over(by=len, order=desc(lambda word: word)).select(
+        ...     lambda word, w: (word, w.rank(), w.lag(word))
+        ... ).materialize()
+        >>> words.add_all(["to", "be", "or", "not"])
+        >>> sorted(ranked)
+        [('be', 3, 'or'), ('not', 1, None), ('or', 2, 'to'), ('to', 1, None)]
+        """
+        return windowed.relation_over(self, by, order, nulls)
 
     def nest(self: Any, /, **named: Callable[[*Ts], AnyRelation | list[Any]]) -> Any:
         """Append nested collections: for each row the rows of a query, as one more binding.

@@ -47,6 +47,7 @@ from optimizer.comprehensions import query as reading
 from optimizer.errors import PlanError
 from optimizer.plans.check_reads import check_every_read
 from optimizer.plans.properties import tables
+from reactive.api import window_bindings
 from reactive.api.columns import check_noticed, kind_shown
 from reactive.api.comprehending import Comprehending, QueryText, plain, same_as_bags
 from reactive.api.each_row import relation_of
@@ -400,10 +401,12 @@ def _is_table_of(engine: Any, value: Any) -> bool:
 def _make_query(engine: Any, found: reading.Query, text: QueryText) -> Any:
     """Return the query read from a text, as the class for its kind."""
     views: dict[AnyView, None] = {}
+    node: plan.Node = found.node
     for source in found.sources:
         views |= dict.fromkeys(source._kept_views())
+        if source._has_windows:
+            node = window_bindings.resolved(node)
     kind: Any = KINDS.get(found.kind, Query)
-    node: plan.Node = found.node
     check_every_read(node)
     made = kind(engine, node, tuple(views))
     made.text, made.kind = text, found.kind

@@ -23,7 +23,7 @@ from optimizer.rewriting import report as reports
 from optimizer.rewriting.columns import field, known_shapes
 from optimizer.subqueries import keyed_rows
 from optimizer.traverse import has_subqueries
-from reactive.api import comprehending, display, nesting, over_time
+from reactive.api import comprehending, display, nesting, over_time, window_bindings
 from reactive.api.aggregates import Less, Nulls, SortKey, sort_keys
 from reactive.api.aggregating import Aggregating, plan_aggregates
 from reactive.api.borders import making
@@ -85,8 +85,11 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def __init__(self, engine: Engine, node: plan.Node, views: tuple[AnyView, ...] = ()) -> None:
         check_reads(node)
         if has_subqueries(node):
-            views = _with_views_of(comprehending.sources_of(node), views)
+            sources = comprehending.sources_of(node)
+            views = _with_views_of(sources, views)
             node = comprehending.without_subqueries(node)
+            if not self._has_windows and any(source._has_windows for source in sources):
+                node = window_bindings.resolved(node)
         self._engine = engine
         self.plan = node
         """The query as data (`optimizer.plan`)."""
@@ -965,6 +968,8 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             raise PlanError(
                 f"{role} takes a relation, not {type(other).__name__}\n  put the rows in a table"
             )
+        if other._has_windows:
+            window_bindings.refuse_windows(other.plan)
         if other._engine is not self._engine and not placement.agree(self._engine, other._engine):
             raise PlanError(
                 f"{role} of relations of two databases\n"

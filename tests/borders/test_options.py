@@ -215,6 +215,7 @@ OF_QUERIES = frozenset(
             "lookup",
             "materialize",
             "order_by",
+            "over",
             "right_join",
             "semi_join",
         ),

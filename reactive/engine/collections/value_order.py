@@ -15,8 +15,8 @@ from typing import Any
 from reactive.engine.collections.order import sort_key
 from reactive.engine.collections.zset import canonical, is_nan
 
-Directions = tuple[tuple[bool, bool], ...]
-"""For each key whether it is descending, and whether None is first."""
+Directions = tuple[tuple[bool, bool | None], ...]
+"""For each key whether it is descending, and whether None is first (None: it is any value)."""
 
 
 class Ranked(tuple[Any, ...]):

@@ -27,6 +27,8 @@ LAZY_MODULES = (
     "reactive.api.subscriptions.at_path",
     "reactive.api.subscriptions.waiting",
     "reactive.api.wall_clock",
+    "reactive.api.window_bindings",
+    "reactive.api.windowed",
     "reactive.borders.offload.backend",
     "reactive.borders.offload.overflow",
     "reactive.borders.offload.remote_table",

@@ -98,12 +98,12 @@ class SortKeys:
         return part if len(self._directions) == 1 else (part, BEHIND)
 
 
-def _part(value: Any, descending: bool, nulls_first: bool) -> Any:
-    """Return the sort key of one value."""
+def _part(value: Any, descending: bool, nulls_first: bool | None) -> Any:
+    """Return the sort key of one value; None is compared like any value without a place."""
     kind = value.__class__
     if kind is int:
         return -value if descending else value
-    if value is None:
+    if value is None and nulls_first is not None:
         return NULL_FIRST if nulls_first else NULL_LAST
     if descending:
         key = reversed_key(rank(value))
@@ -114,7 +114,7 @@ def _part(value: Any, descending: bool, nulls_first: bool) -> Any:
     return NAN_LAST if key is LAST else key
 
 
-def _parts(values: list[Any], descending: bool, nulls_first: bool) -> list[Any]:
+def _parts(values: list[Any], descending: bool, nulls_first: bool | None) -> list[Any]:
     """Return the sort keys of values; plain values are not looked at one by one."""
     kinds = set(map(type, values))
     if kinds == _INTS:

@@ -15,6 +15,7 @@ from typing import Any
 from optimizer.expressions.knowledge import Shape
 from optimizer.record import record
 from reactive.engine.collections.value_order import Directions
+from reactive.engine.operators.windows.accumulated import make_accumulated
 from reactive.engine.operators.windows.extremes import make_extreme
 from reactive.engine.operators.windows.facts import HeldParts, WindowFacts
 from reactive.engine.operators.windows.frames import Order
@@ -35,6 +36,7 @@ NAMED: dict[str, Callable[[Asked], Function]] = {
     "avg": make_total,
     "min": make_extreme,
     "max": make_extreme,
+    "accumulated": make_accumulated,
 }
 
 

@@ -29,7 +29,6 @@ from optimizer.expr import (
     Call,
     Constant,
     Expr,
-    Item,
     Lifted,
     Parameter,
     all_parameters,
@@ -38,7 +37,6 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.knowledge import Shape, total
-from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import bindings, shapes
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.operators.windows.frames import (
@@ -51,7 +49,12 @@ from reactive.engine.operators.windows.frames import (
     shift_number,
 )
 from reactive.engine.operators.windows.function import Asked
-from reactive.engine.operators.windows.window import Window
+from reactive.engine.operators.windows.packing import (
+    WindowAnswers,
+    WindowSort,
+    answer,
+    reduce_partitions,
+)
 from reactive.languages.sql.aggregates.calls import AggregateCall as AggregateCall
 from reactive.languages.sql.aggregates.calls import directions_of, numeric_argument, parse_aggregate
 from reactive.languages.sql.aggregates.kinds import folds_of_call, is_aggregate, type_of_sum
@@ -182,20 +185,16 @@ def _reduce_partitions(
     arguments: list[Expr] = []
     made = [_read_function(each, scope, arguments) for each in together]
     first, count = together[0], scope.bindings
-    row = tuple_of(tuple_of(*all_parameters(count)), first.partition, first.keys)
-    packed = plan.Select(source, scope.function(tuple_of(*row.items, tuple_of(*arguments))))
-    key = _lift_row(Item(Parameter(0), constant(1)))
-    kinds = [kind for _, kind in made]
-    shape = (*shapes(source), *map(_shape, kinds))
-    asked = tuple(each for each, _ in made)
-    window = kept_by(Window(first.directions, asked, shape), _window_names(together))
-    items = (_of_made(Item(Parameter(1), constant(place))) for place in range(len(shape)))
-    rows = plan.Extend(plan.Reduce(packed, key, window), (), tuple(items))
+    asked, kinds = zip(*made, strict=True)
+    sort = WindowSort(first.partition, first.keys, first.directions)
+    shown = tuple(map(_shape, kinds))
+    answers = WindowAnswers(asked, tuple(arguments), shown, _window_names(together))
+    reduced = reduce_partitions(source, sort, answers, range(count), scope.function)
+    rows = plan.Extend(reduced, (), tuple(map(answer, range(count + len(made)))))
     places = (Parameter(count + place) for place in range(len(made)))
-    answers = zip(places, kinds, asked, strict=True)
     return rows, [
         TypedValue(place, kind) if each.function in NEVER_NULL else nullable_value(place, kind)
-        for place, kind, each in answers
+        for place, kind, each in zip(places, kinds, asked, strict=True)
     ]
 
 
@@ -205,16 +204,6 @@ def _shape(kind: SqlType) -> Shape:
 
 def _window_names(together: Sequence[PartitionedWindow]) -> str:
     return ", ".join(each.node.this.sql(each.dialect) for each in together)
-
-
-def _lift_row(body: Expr) -> Lifted:
-    """Return an expression of the row that `reduce` gives, as a callable."""
-    return Lifted(body, ("row",), (), 1)
-
-
-def _of_made(body: Expr) -> Lifted:
-    """Return a function of the row that `reduce` emits after the key."""
-    return Lifted(body, ("partition", "row"), (), 2)
 
 
 def _read_function(
