@@ -23,7 +23,7 @@ from optimizer.rewriting.columns import (
     known_shapes,
 )
 from reactive.api import extended as computed_bindings
-from reactive.api import windowed
+from reactive.api import window_bindings
 from reactive.api.columns import Column, Live, check_values, col
 from reactive.engine.runtime.boundary import boundary
 
@@ -332,7 +332,7 @@ class Extending(Generic[*Ts]):
         >>> sorted(ranked)
         [('be', 3, 'or'), ('not', 1, None), ('or', 2, 'to'), ('to', 1, None)]
         """
-        return windowed.relation_over(self, by, order, nulls)
+        return self._with_windows(window_bindings.plan_over(self, by, order, nulls))
 
     def nest(self: Any, /, **named: Callable[[*Ts], AnyRelation | list[Any]]) -> Any:
         """Append nested collections: for each row the rows of a query, as one more binding.

@@ -107,6 +107,18 @@ class KeepsOrder(Generic[*Ts]):
         """Return the plan of the order."""
         return self.plan  # type: ignore[no-any-return]
 
+    def _with_windows(self: Any, node: plan.Node) -> Relation[Any]:
+        """Return the relation with windows, in no order; refuse to lose one that no limit used."""
+        order: plan.OrderBy = self._order()
+        if keyed_rows.is_lost(order):
+            raise PlanError(
+                "over would lose the order of the rows\n"
+                "  give over(order=...), and call order_by(key) after select"
+            )
+        base: Any = super()
+        rows = keyed_rows.in_no_order(order)
+        return base._with_windows(with_inputs(node, [rows]))  # type: ignore[no-any-return]
+
     def _new(self: Any, node: plan.Node, *others: Any) -> Relation[Any]:
         """Return a relation of `node` in the same order; in no order if the node loses it.
 

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, TypeVarTuple, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NoReturn,
+    Self,
+    TypeAlias,
+    TypeVar,
+    TypeVarTuple,
+    overload,
+)
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
@@ -929,6 +939,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def _make_groups(self, node: plan.Node) -> GroupedRelation[Any]:
         return GroupedRelation(self._engine, node, self._kept_views())
 
+    def _with_windows(self, node: plan.Node) -> Relation[Any]:
+        return Windowed(self._engine, node, views_of(self))
+
     def _query(self) -> Relation[*Ts]:
         """Return the query that a view of this relation evaluates."""
         return self
@@ -1091,6 +1104,32 @@ class OrderedRelation(KeepsOrder[*Ts], Relation[*Ts]):
         """Return a view that is also a sequence; see `Relation.materialize`."""
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         return view  # type: ignore[no-any-return]
+
+
+@boundary
+class Windowed(Relation[*Ts]):
+    """A relation with a window among the bindings of its rows."""
+
+    _has_windows = True
+
+    def _new(self, node: plan.Node, *others: Any) -> Relation[Any]:
+        views = views_of(self, *others)
+        made = window_bindings.resolve(node)
+        if made is None:
+            return Windowed(self._engine, node, views)
+        return Relation(self._engine, made, views)
+
+    def _make_groups(self, node: plan.Node) -> GroupedRelation[Any]:
+        return GroupedRelation(self._engine, window_bindings.resolved(node), self._kept_views())
+
+    def _in_sequence(self, node: plan.OrderBy, views: tuple[AnyView, ...]) -> NoReturn:
+        window_bindings.refuse_windows(node)
+
+    def _query(self) -> NoReturn:
+        window_bindings.refuse_windows(self.plan)
+
+    def _subscribe_callback(self, callback: Any, **how: Any) -> NoReturn:
+        window_bindings.refuse_windows(self.plan)
 
 
 AnyRelation: TypeAlias = Relation[*tuple[Any, ...]]

@@ -41,11 +41,13 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import Shape, shape_of
 from optimizer.plans import explain as explaining
-from optimizer.plans.properties import bindings, nodes
+from optimizer.plans.check_reads import check_callable
+from optimizer.plans.properties import binding_names, bindings, nodes, shapes
 from optimizer.record import record
 from optimizer.subqueries.keyed_rows import as_expression
 from optimizer.traverse import called, has_subqueries, with_called, with_functions, with_inputs
 from reactive.api import comprehending
+from reactive.api.aggregates import sort_keys
 from reactive.api.window_calls import WindowCall
 from reactive.engine.collections.value_order import Directions
 from reactive.engine.operators.windows.function import Asked
@@ -74,6 +76,56 @@ class Seen:
     """The bindings of windows' rows that a value is: the numbers of the windows, and the places."""
 
     places: frozenset[tuple[int, int]]
+
+
+def plan_over(relation: Any, by: Any, order: Any, nulls: Any) -> plan.Extend:
+    """Return the plan of the rows of a relation, with the window of each as one more binding.
+
+    Raises
+    ------
+    PlanError: `by` or `order` is no key of the rows.
+    """
+    source: plan.Node = relation.plan
+    count = bindings(source)
+    keys = _sort_keys(relation, order, nulls)
+    sorted_by = [_lift_key(each.function, source) for each in keys]
+    parted_by = [] if by is None else [_lift_key(relation._take(by, "the by of over"), source)]
+    every = [*parted_by, *sorted_by]
+    window = WindowOf(tuple((each.descending, _place_of_none(each)) for each in keys))
+    sort = (_tuple_of(parted_by), _tuple_of(sorted_by))
+    names = next((each.names for each in every if len(each.names) == count), ())
+    origins = tuple(origin for each in every for origin in each.origins)
+    made = Lifted(Call(constant(window, "over"), sort), names, origins, count)
+    named = (*binding_names(source), None)
+    return plan.Extend(source, tuple(range(count)), (made,), named)
+
+
+def _sort_keys(relation: Any, order: Any, nulls: Any) -> list[plan.SortKey]:
+    """Return the keys of an order, a tuple as one key for each of its items."""
+    given = tuple(order) if isinstance(order, list | tuple) else (order,)
+    if order is None:
+        return []
+    if not given:
+        raise PlanError('over has order=[], which names no key\n  order="at", order=desc(f)')
+
+    def take(of: Any) -> Function:
+        return relation._take(of, "the order of over")  # type: ignore[no-any-return]
+
+    return list(sort_keys(given, take, "over", descending=False, nulls=nulls))
+
+
+def _place_of_none(key: plan.SortKey) -> bool | None:
+    """Return True if None is first, False if it is last, None if it is compared like any value."""
+    return None if key.nulls is None else key.nulls == "first"
+
+
+def _lift_key(key: Function, source: plan.Node) -> Lifted:
+    check_callable(key, source)
+    return as_expression(key, shapes(source))
+
+
+def _tuple_of(keys: list[Lifted]) -> Expr:
+    return tuple_of(*(key.body for key in keys))
 
 
 def resolve(root: plan.Node) -> plan.Node | None:

@@ -30,6 +30,7 @@ from reactive import (
     GroupedQuery,
     GroupedRelation,
     GroupedView,
+    Groups,
     Ingestion,
     Lag,
     LastBy,
@@ -47,6 +48,7 @@ from reactive import (
     Query,
     Relation,
     RowError,
+    RowWindow,
     Silent,
     Source,
     StringJoin,
@@ -140,6 +142,27 @@ def joins() -> None:
     near = shop.orders.left_asof_join(shop.customers, at=lambda o: o.total, of=lambda c: c.name)
     assert_type(near, Relation[Order, Customer | None])
     assert_type(outer.materialize().snapshot(), list[tuple[Order, Customer | None]])
+
+
+def windows() -> None:
+    shop = Shop()
+    ranked = shop.orders.over(by=lambda o: o.customer, order=desc(lambda o: o.total))
+    assert_type(ranked, Relation[Order, RowWindow])
+    assert_type(ranked.where(lambda o, w: w.rank() <= 3), Relation[Order, RowWindow])
+    assert_type(
+        ranked.select(lambda o, w: (o.id, w.rank(), w.lag(o.id), w.sum(o.total))),
+        Relation[tuple[int, int, int | None, float]],
+    )
+    assert_type(ranked.select(lambda o, w: w.lag(o.id, default="none")), Relation[int | str])
+    assert_type(ranked.select(lambda o, w: w.avg(o.total, rows=(-2, 0))), Relation[float | None])
+    assert_type(ranked.select(lambda o, w: w.max(o.id)), Relation[int])
+    assert_type(ranked.group_by(lambda o, w: w.ntile(4)), Groups[int, Order, RowWindow])
+    twice = ranked.over(by="customer", order=lambda o, w: w.row_number())
+    assert_type(twice.select(lambda o, w, v: v.first(o.id)), Relation[int])
+
+
+def views_of_joins() -> None:
+    shop = Shop()
     assert_type(shop.both.materialize().first(), tuple[Order, Customer] | None)
     shop.customers.add(Customer("ann", "Bonn"))
     shop.orders.add(Order(3, "ann", 2.5))

@@ -90,6 +90,17 @@ orders.order_by(lambda o: o.id, lambda o: o.discount)  # error
 orders.order_by(desc(lambda o: o.discount))  # error
 orders.order_by(lambda o: o.id, nulls="middle")  # error
 
+# Windows: functions that there are not, values that cannot be added, frames of other values.
+ranked = orders.over(by="customer", order=lambda o: o.total)
+orders.over(order=lambda o: o.discount)  # error
+orders.over(by=lambda o: o.custmer)  # error
+ranked.select(lambda o: o.id)  # error
+ranked.select(lambda o, w: w.rnk())  # error
+ranked.select(lambda o, w: w.lag())  # error
+ranked.select(lambda o, w: w.sum(o.customer))  # error
+ranked.select(lambda o, w: w.sum(o.total, rows=(1.5, 0)))  # error
+ranked.select(lambda o, w: w.first(o.totl))  # error
+
 # Deltas of another relation.
 orders.subscribe(of_customer)  # error
 orders.observe(Log())  # error

@@ -28,7 +28,6 @@ LAZY_MODULES = (
     "reactive.api.subscriptions.waiting",
     "reactive.api.wall_clock",
     "reactive.api.window_bindings",
-    "reactive.api.windowed",
     "reactive.borders.offload.backend",
     "reactive.borders.offload.overflow",
     "reactive.borders.offload.remote_table",
