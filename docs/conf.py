@@ -26,6 +26,7 @@ CONTENTS = {
         "comprehensions",
         "parameters",
         "time",
+        "windows",
         "sql",
         "nested",
         "frames",

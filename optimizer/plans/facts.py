@@ -451,10 +451,6 @@ def logarithmic(node: Any) -> Costs:
     return (Cost.LOG,) * len(node.inputs())
 
 
-def whole_group(node: Any) -> Costs:
-    return (Cost.GROUP,) * len(node.inputs())
-
-
 def rounds(node: Any) -> Costs:
     return (Cost.ROUNDS,) * len(node.inputs())
 

@@ -65,6 +65,7 @@ from optimizer.expressions.knowledge import Shape, Shapes, is_container, total
 from optimizer.expressions.simplification import is_no_tuple
 from optimizer.expressions.text import over, project_node
 from optimizer.lifting.lift import lift
+from optimizer.plans.facts import Cost
 from optimizer.plans.nodes.groups import KeepsGroups, keeper
 from optimizer.plans.properties import binding_names, bindings, fact, nodes, row_shape, shapes
 from optimizer.record import record
@@ -212,6 +213,10 @@ class KeptOfGroup:
     @property
     def shape(self) -> Shape:
         return self.function.shape
+
+    @property
+    def cost(self) -> Cost:
+        return self.function.cost
 
     def kept(self) -> Callable[[], Any]:
         new = self.function.kept()

@@ -37,6 +37,7 @@ CODE = re.compile(
 
 EXCEPTIONS: dict[str, str] = {
     **dict.fromkeys(("join_where", "nulls_equal", "nulls_last", "read_parquet"), "of polars"),
+    **dict.fromkeys(("cum_sum", "rolling_mean", "rolling_sum_by"), "of polars"),
     **dict.fromkeys(("BehaviorSubject", "ReplaySubject", "buffer_with_count"), "of RxPY"),
     **dict.fromkeys(("on_completed", "start_with", "throttle_first"), "of RxPY"),
     **dict.fromkeys(("QuerySet", "bulk_create"), "of Django"),

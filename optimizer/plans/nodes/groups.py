@@ -45,6 +45,11 @@ def _shapes_of_reduce(node: Reduce, inputs: Sequence[Shapes]) -> Shapes:
     return (None, None if found is None else found.shape)
 
 
+def _costs_of_reduce(node: Reduce) -> costs.Costs:
+    kept = keeper(node.function)
+    return (costs.Cost.GROUP if kept is None else kept.cost,)
+
+
 def _shapes_of_group(inputs: Sequence[Shapes], place: int) -> Shapes:
     """Return (None, None): nothing is known of a key, nor of the rows of a group as one value."""
     return (None, None)
@@ -61,6 +66,11 @@ class KeepsGroups(Protocol):
     @property
     def shape(self) -> Shape:
         """The shape of the rows that the function returns."""
+        ...
+
+    @property
+    def cost(self) -> costs.Cost:
+        """The cost of a changed row of a group."""
         ...
 
     def kept(self) -> Callable[[], Any]:
@@ -163,7 +173,7 @@ class Reduce(Node):
         recursion=lambda _: ("aggregate",),
         shapes=_shapes_of_reduce,
         is_set=never,
-        costs=costs.whole_group,
+        costs=_costs_of_reduce,
         degree=costs.no_degree,
         headline=lambda node: f"reduce {written(node.function)} by {written(node.key)}",
     )

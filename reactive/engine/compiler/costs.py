@@ -18,6 +18,7 @@ from optimizer.lifting import folds
 from optimizer.plans.explain import Explanation, headline
 from optimizer.plans.facts import Cost, Costs
 from optimizer.plans.forms import key_parts, unique_key
+from optimizer.plans.nodes.groups import keeper
 from optimizer.plans.properties import degree, nodes
 from optimizer.traverse import functions_of_rows
 from reactive.engine.compiler.physical import (
@@ -55,6 +56,13 @@ DEAR = {
 }
 
 
+OF_WINDOWS = (
+    "a changed row changes the answers of the rows behind it, up to all rows of its partition\n"
+    "  a condition such as row_number() <= 10 leaves the first rows; lag, lead and frames between\n"
+    "  two numbers of rows change the rows beside it only"
+)
+
+
 def costs_of(node: Physical) -> Costs:
     """Return the cost of one changed row of each input, the dearest of the nodes that it meets."""
     inputs = len(node.inputs())
@@ -87,12 +95,12 @@ def explain_costs(root: plan.Node, running: Running) -> Explanation:
 
     Also the degree of the query, and the places where a change costs as much as all rows.
     """
-    dear: dict[str, Cost] = {}
+    dear: dict[str, str] = {}
 
     def remark(physical: Physical) -> str:
         costs = costs_of(physical)
         if costs and max(costs) in DEAR:
-            dear[physical.headline()] = max(costs)
+            dear[physical.headline()] = _why_dear(physical, max(costs))
         return f"  [{', '.join(map(str, costs))}]" if costs else ""
 
     drawing = running.drawing(remark)
@@ -108,9 +116,16 @@ def _degree(root: plan.Node) -> str:
     return f"degree: {found:.0f}"
 
 
-def _warnings(dear: dict[str, Cost]) -> Iterator[str]:
-    for head, cost in dear.items():
-        yield f"not efficiently incremental: {head}\n  {DEAR[cost]}"
+def _why_dear(physical: Physical, cost: Cost) -> str:
+    """Return why a changed row costs as much as many rows, and a remedy."""
+    node = physical.op.node if isinstance(physical, Apply) else None
+    is_kept = isinstance(node, plan.Reduce) and keeper(node.function) is not None
+    return OF_WINDOWS if is_kept else DEAR[cost]
+
+
+def _warnings(dear: dict[str, str]) -> Iterator[str]:
+    for head, why in dear.items():
+        yield f"not efficiently incremental: {head}\n  {why}"
 
 
 def _by_value(root: plan.Node) -> Iterator[str]:

@@ -35,6 +35,14 @@ OF_RELATIONS: dict[str, str] = {
     ),
     **_map_names("outerjoin outer_join", "their names are left_join, right_join and full_join"),
     **_map_names("join_asof merge_asof", "its name is left_asof_join(other, on, at=..., of=...)"),
+    **_map_names(
+        "shift lag lead rank row_number dense_rank qualify",
+        "over(by=..., order=...) has it: select(lambda row, w: (row, w.rank(), w.lag(row.value)))",
+    ),
+    **_map_names(
+        "cumsum cum_sum rolling rolling_mean rolling_sum_by",
+        "over(order=...) has it: select(lambda row, w: w.sum(row.value, rows=(-2, 0)))",
+    ),
     **_map_names("cross_join cartesian", "join(other) without a condition has all pairs"),
     "having": "aggregate(...) first, then where(predicate)",
     **_map_names("groupby partition_by", "its name is group_by(key)"),

@@ -13,12 +13,13 @@ from functools import partial
 from typing import Any
 
 from optimizer.expressions.knowledge import Shape
+from optimizer.plans.facts import Cost
 from optimizer.record import record
 from reactive.engine.collections.value_order import Directions
 from reactive.engine.operators.windows.accumulated import make_accumulated
 from reactive.engine.operators.windows.extremes import make_extreme
 from reactive.engine.operators.windows.facts import HeldParts, WindowFacts
-from reactive.engine.operators.windows.frames import Order
+from reactive.engine.operators.windows.frames import UNBOUNDED, Order
 from reactive.engine.operators.windows.function import Asked, Function, make_fold_of_frames
 from reactive.engine.operators.windows.groups import WindowGroups
 from reactive.engine.operators.windows.other_rows import make_nth_value, make_shift
@@ -60,6 +61,13 @@ class Window:
     def operator(self) -> type[WindowGroups]:
         """The operator that keeps the partitions."""
         return WindowGroups
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of a changed row: `GROUP` if answers of all rows behind it may change."""
+        if self.limit is not None:
+            return Cost.LOG
+        return max(map(_cost_of, self.functions))
 
     def kept(self) -> Callable[[], WindowPartition]:
         """Return the function that makes an empty partition."""
@@ -110,6 +118,16 @@ def _arguments_of(asked: Asked) -> set[int]:
     """Return the places of the arguments that a function reads."""
     default = asked.more[1] if asked.function == "shifted" else None
     return {place for place in (asked.argument, default) if place is not None}
+
+
+def _cost_of(asked: Asked) -> Cost:
+    """Return the cost of a function: that of the rows whose answers a changed row may change."""
+    if asked.function == "ntile" or (asked.function == "shifted" and not asked.ignores_nulls):
+        return Cost.LOG
+    frame = asked.frame
+    if asked.function in PLACES or UNBOUNDED in (frame.start, frame.end):
+        return Cost.GROUP
+    return Cost.LOG if frame.kind == "rows" else Cost.MATCHES
 
 
 def is_of_peers(asked: Asked) -> bool:
