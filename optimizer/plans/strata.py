@@ -47,6 +47,7 @@ from optimizer.expr import Expr, Function, Lifted, Quantified, Subquery, transfo
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans import headlines
 from optimizer.plans.clauses import by_left_row
+from optimizer.plans.components import strongly_connected
 from optimizer.plans.properties import free, is_set, nodes, shapes
 from optimizer.record import record
 from optimizer.traverse import (
@@ -75,10 +76,11 @@ def _stratum(
     node: plan.Fixpoint, group: list[int], made: dict[int, plan.Node], finish: Finish
 ) -> list[plan.Node]:
     """Return the plans of relations that depend on each other; `made` has the lower strata."""
+    places = {index: place for place, index in enumerate(group)}
 
     def refer_to_stratum(part: plan.Recursive) -> plan.Node:
         known = made.get(part.index)
-        return replace(part, index=group.index(part.index)) if known is None else known
+        return replace(part, index=places[part.index]) if known is None else known
 
     bodies = [
         substituted_with_forms(node.bodies[index], node.level, refer_to_stratum) for index in group
@@ -104,14 +106,7 @@ def _relations_of_body(node: plan.Fixpoint, body: plan.Node) -> set[int]:
 
 def _group_relations(reads: list[set[int]]) -> list[list[int]]:
     """Group relations that read each other, directly or not; each group after all that it reads."""
-    reached = [sum(1 << near for near in {*direct, index}) for index, direct in enumerate(reads)]
-    for over in range(len(reads)):  # Warshall: a bit for each relation
-        beyond, bit = reached[over], 1 << over
-        reached = [mine | beyond if mine & bit else mine for mine in reached]
-    groups: dict[int, list[int]] = {}  # relations that read each other reach the same ones
-    for index in sorted(range(len(reads)), key=lambda index: (reached[index].bit_count(), index)):
-        groups.setdefault(reached[index], []).append(index)
-    return list(groups.values())
+    return strongly_connected(dict(enumerate(reads)))
 
 
 Step = tuple[str, str]

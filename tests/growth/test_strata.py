@@ -45,3 +45,8 @@ def calls_for(relations: int) -> int:
 def test_twice_the_relations_take_twice_the_calls(relations: int) -> None:
     calls_for(3)  # imports
     assert calls_for(4 * relations) < 5 * calls_for(relations)
+
+
+def test_a_rule_of_a_recursion_takes_few_calls() -> None:
+    calls_for(3)  # imports
+    assert (calls_for(60) - calls_for(20)) / 40 < 3_500

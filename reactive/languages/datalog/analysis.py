@@ -36,6 +36,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from optimizer.errors import StratificationError
+from optimizer.plans.components import strongly_connected
 from optimizer.record import record
 from reactive.languages.datalog.definitions import ProgramDefinitions
 from reactive.languages.datalog.inference import Kinds
@@ -76,7 +77,7 @@ def scope_rule(rule: Rule, names: Names) -> Rule:
     used = variables(rule.head)
     goals = _Scopes(names).goals(rule.goals, frozenset(), {*used})
     _check_bound(goals, used, (), is_fact=not rule.goals)
-    return replace(rule, goals=tuple(goals))
+    return Rule(rule.head, tuple(goals), rule.at)
 
 
 def bound_variables(goals: Iterable[Goal], given: Iterable[str] = ()) -> set[str]:
@@ -250,11 +251,12 @@ def strata(rules: Mapping[str, Sequence[Rule]]) -> list[list[str]]:
     read = {
         name: [d for rule in some for d in dependencies(rule.goals)] for name, some in rules.items()
     }
-    found = _components({name: [d.name for d in some] for name, some in read.items()})
+    found = strongly_connected({name: [d.name for d in some] for name, some in read.items()})
     for group in found:
+        members = frozenset(group)
         for name in group:
             for dependency in read[name]:
-                if dependency.barrier is not None and dependency.name in group:
+                if dependency.barrier is not None and dependency.name in members:
                     raise _stratification_error(name, dependency, group, read)
     return found
 
@@ -292,36 +294,6 @@ def _way(
                 ways[following] = [*ways[at], following]
                 waiting.append(following)
     return [start]
-
-
-def _components(edges: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Return the strongly connected components, each after the components that it reaches."""
-    numbers: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    open_: list[str] = []
-    found: list[list[str]] = []
-    for root in edges:
-        waiting = [(root, iter(edges[root]))] if root not in numbers else []
-        while waiting:
-            name, following = waiting[-1]
-            if name not in numbers:
-                numbers[name] = lowest[name] = len(numbers)
-                open_.append(name)
-            next_ = next((n for n in following if n in edges), None)
-            if next_ is None:
-                waiting.pop()
-                if waiting:
-                    above = waiting[-1][0]
-                    lowest[above] = min(lowest[above], lowest[name])
-                if lowest[name] == numbers[name]:
-                    place = open_.index(name)
-                    found.append(sorted(open_[place:], key=list(edges).index))
-                    del open_[place:]
-            elif next_ not in numbers:
-                waiting.append((next_, iter(edges[next_])))
-            elif next_ in open_:
-                lowest[name] = min(lowest[name], numbers[next_])
-    return found
 
 
 Bodies = tuple[tuple[Literal, ...], ...]

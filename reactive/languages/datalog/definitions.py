@@ -239,8 +239,8 @@ def _with_names(clause: rules.Clause, relation: _Naming, kind: _Naming) -> rules
 
     def change(part: rules.Term | rules.Literal) -> rules.Term | rules.Literal:
         match part:
-            case rules.Atom(name):
-                return replace(part, name=relation(name))
+            case rules.Atom(name, arguments, at, name_at):
+                return rules.Atom(relation(name), arguments, at, name_at)
             case rules.Cast(_, name):
                 return replace(part, type=kind(name))
             case _:

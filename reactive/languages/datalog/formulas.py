@@ -30,6 +30,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     *(("lor",), ("lxor",), ("land",), ("bor",), ("bxor",), ("band",)),
     *(("bshl", "bshr", "bshru"), ("+", "-"), ("*", "/", "%")),
 )
+PRECEDENCE = {name: level for level, names in enumerate(LEVELS) for name in names}
 AGGREGATES = ("count", "sum", "mean", "min", "max")
 
 
@@ -45,14 +46,17 @@ class Terms:
 
     def term(self, level: int = 0) -> rules.Term:
         """Read a term; its functors outside brackets bind at least as tightly as `level`."""
-        if level == len(LEVELS):
-            return self._power()
-        found = self.term(level + 1)
-        while self._cursor.sees(*LEVELS[level]):
+        found = self._power()
+        while (own := self._level()) >= level:
             name = self._cursor.read().text
-            right = self.term(level + 1)
+            right = self.term(own + 1)
             found = rules.Functor(name, (found, right), found.at.to(right.at))
         return found
+
+    def _level(self) -> int:
+        """Return the level of the operator that the next token is; -1 if it is none."""
+        token = self._cursor.token
+        return PRECEDENCE.get(token.text, -1) if token.kind != "text" else -1
 
     def _power(self) -> rules.Term:
         """Read a term with `^`, which groups from the right."""

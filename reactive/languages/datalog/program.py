@@ -24,6 +24,7 @@ from reactive.api.fixpoint import fixpoint
 from reactive.api.internal_interface import engine_of
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
+from reactive.engine.runtime.collector import make_old, pause_collector
 from reactive.engine.runtime.large_stack import call_with_any_stack
 from reactive.languages.datalog.analysis import Analysis, analyse_program, dependencies
 from reactive.languages.datalog.bodies import BodyQuery, stuck
@@ -118,15 +119,19 @@ def program_of(
     if bits not in (None, 32, 64):
         raise PlanError(f"bits is 32, 64 or None, not {bits!r:.60}")
     try:
-        definitions, analysis = call_with_any_stack(lambda: _analysis_of(text))
-        reader = _Inputs(definitions, engine, inputs, make_table)
-        given = {name: reader.node(name) for name in definitions.relations}
-        nodes = call_with_any_stack(lambda: Translation(analysis, engine, given.get, bits).nodes)
+        with pause_collector():  # all that is made stays
+            definitions, analysis = call_with_any_stack(lambda: _analysis_of(text))
+            reader = _Inputs(definitions, engine, inputs, make_table)
+            given = {name: reader.node(name) for name in definitions.relations}
+            nodes = call_with_any_stack(
+                lambda: Translation(analysis, engine, given.get, bits).nodes
+            )
+            relations: dict[str, AnyRelation] = {
+                name: Relation(engine, node) for name, node in nodes.items()
+            }
+            make_old()
     except RecursionError:
         raise too_deep(text) from None
-    relations: dict[str, AnyRelation] = {
-        name: Relation(engine, node) for name, node in nodes.items()
-    }
     return Program(definitions, relations, reader.tables)
 
 
@@ -230,8 +235,9 @@ class Translation:
         """Make the plans of all relations, stratum after stratum."""
         rules = self._analysis.rules
         for group in self._analysis.strata:
-            read = [d.name for n in group for r in rules[n] for d in dependencies(r.goals)]
-            if any(name in group for name in read):
+            members = frozenset(group)
+            read = (d.name for n in group for r in rules[n] for d in dependencies(r.goals))
+            if any(name in members for name in read):
                 self._recursive(group, rules)
             else:
                 self._plain(group[0], rules[group[0]])

@@ -259,10 +259,12 @@ def parts_of(part: Term | Literal) -> tuple[Term | Literal, ...]:
     Of an aggregate these are its target and the literals of all bodies.
     """
     match part:
-        case RecordTerm(items) | Branch(_, items):
-            return items
+        case Variable() | Unnamed() | Number() | TextTerm():
+            return ()
         case Functor(_, arguments) | Atom(_, arguments):
             return arguments
+        case RecordTerm(items) | Branch(_, items):
+            return items
         case Cast(of):
             return (of,)
         case Negation(atom):
@@ -288,10 +290,13 @@ def walk(part: Term | Literal) -> Iterator[Term | Literal]:
 def variables(*parts: Term | Literal) -> dict[str, Span]:
     """Return the variables in some parts, in their order, with their first places."""
     found: dict[str, Span] = {}
-    for part in parts:
-        for each in walk(part):
-            if isinstance(each, Variable):
-                found.setdefault(each.name, each.at)
+    waiting = list(reversed(parts))
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Variable):
+            found.setdefault(each.name, each.at)
+        else:
+            waiting += reversed(parts_of(each))
     return found
 
 
@@ -303,16 +308,20 @@ def transform_part(part: T, change: Callable[[Term | Literal], Term | Literal]) 
 
     made: Any = part
     match made:
+        case Variable():
+            pass
+        case Atom(name, arguments, at, name_at):
+            made = Atom(name, tuple(map(inner, arguments)), at, name_at)
         case RecordTerm(items) | Branch(_, items):
             made = replace(made, items=tuple(map(inner, items)))
-        case Functor(_, arguments) | Atom(_, arguments):
+        case Functor(_, arguments):
             made = replace(made, arguments=tuple(map(inner, arguments)))
         case Cast(of):
             made = replace(made, of=inner(of))
         case Negation(atom):
             made = replace(made, atom=inner(atom))
         case Comparison(_, left, right):
-            made = replace(made, left=inner(left), right=inner(right))
+            made = Comparison(made.sign, inner(left), inner(right), made.at)
         case AggregateTerm(_, target, bodies):
             new = tuple(tuple(map(inner, body)) for body in bodies)
             made = replace(made, target=None if target is None else inner(target), bodies=new)
@@ -392,7 +401,8 @@ class _Rules:
         more, arguments = list[Goal](), list[Term]()
         for argument in head.arguments:
             arguments.append(self._value(argument, more))
-        return Rule(replace(head, arguments=tuple(arguments)), (*goals, *more), at)
+        own = Atom(head.name, tuple(arguments), head.at, head.name_at)
+        return Rule(own, (*goals, *more), at)
 
     def goals(self, body: Sequence[Literal]) -> Iterator[Goal]:
         """Yield the goals of a body; a goal that a literal needs precedes it."""
@@ -412,7 +422,7 @@ class _Rules:
             case Atom():
                 return self._atom(literal, goals)
             case Negation(atom):
-                return replace(literal, atom=self._atom(atom, goals))
+                return Negation(self._atom(atom, goals), literal.at)
             case Comparison("=", Variable() as result, right) if self._is_hoisted(right):
                 goals.append(self._hoist(right, result, goals))
                 return None
@@ -421,10 +431,10 @@ class _Rules:
                 return None
             case Comparison("=", left, right):
                 sides = (self._side(left, goals), self._side(right, goals))
-                return replace(literal, left=sides[0], right=sides[1])
-            case Comparison(_, left, right):
+                return Comparison("=", *sides, literal.at)
+            case Comparison(sign, left, right):
                 new = (self._value(left, goals), self._value(right, goals))
-                return replace(literal, left=new[0], right=new[1])
+                return Comparison(sign, *new, literal.at)
             case _:
                 return literal
 
@@ -434,8 +444,8 @@ class _Rules:
         return self._pattern(term, goals) if is_pattern else self._value(term, goals)
 
     def _atom(self, atom: Atom, goals: list[Goal]) -> Atom:
-        arguments = tuple(self._pattern(argument, goals) for argument in atom.arguments)
-        return replace(atom, arguments=arguments)
+        arguments = tuple([self._pattern(argument, goals) for argument in atom.arguments])
+        return Atom(atom.name, arguments, atom.at, atom.name_at)
 
     def _pattern(self, term: Term, goals: list[Goal]) -> Term:
         """Return an argument with variables in place of its computed parts.
@@ -443,6 +453,8 @@ class _Rules:
         The goals that compute these are appended to `goals`.
         """
         match term:
+            case Variable() | Unnamed():
+                return term
             case RecordTerm(items) | Branch(_, items):
                 return replace(term, items=tuple(self._pattern(item, goals) for item in items))
             case Functor() | Cast() | AggregateTerm():
@@ -531,7 +543,8 @@ def names_in(*goals: Goal) -> dict[str, Span]:
     """Return the variables of goals, also within aggregates, with their first places."""
     found: dict[str, Span] = {}
     for goal in goals:
-        found |= {k: v for k, v in variables(*terms_of(goal)).items() if k not in found}
+        for name, at in variables(*terms_of(goal)).items():
+            found.setdefault(name, at)
         if isinstance(goal, TotalTerm):
             found |= {k: v for k, v in names_within(goal).items() if k not in found}
     return found

@@ -145,7 +145,8 @@ class Cursor:
 
     def sees(self, *texts: str) -> bool:
         """Return True if the next token is one of some signs or names."""
-        return self.token.text in texts and self.token.kind != "text"
+        token = self._tokens[self._position]
+        return token.text in texts and token.kind != "text"
 
     def follows(self, text: str, ahead: int = 1) -> bool:
         """Return True if a token after the next one is a sign."""
