@@ -47,7 +47,6 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Pure
 from optimizer.kinds.kind import Anything, Instance, Kind, Members, Struct, inside_of, kind_of
 from optimizer.plans.declared_kinds import binding_types
-from optimizer.plans.facts import Cost
 from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import bindings, nodes
 from optimizer.record import record
@@ -189,10 +188,6 @@ class Clashing:
     @property
     def shape(self) -> None:
         return None
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.GROUP
 
     def __call__(self, key: Any, rows: Any) -> list[Any]:
         shown = self.kept()().step([(row, 1) for row in rows])

@@ -71,7 +71,6 @@ from optimizer.expressions.order_kinds import (
 )
 from optimizer.expressions.text import needs
 from optimizer.plans.declared_kinds import declared_kind, declared_sum_kind
-from optimizer.plans.facts import Cost
 from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import bindings, nodes, shapes
 from optimizer.record import record
@@ -92,10 +91,6 @@ class Comparable:
     refused: bool
     shape: Shape = None
     first: bool = False
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.GROUP
 
     def __call__(self, key: Any, rows: Any) -> list[Any]:
         shown = self.kept()().step([(row, 1) for row in rows])

@@ -216,7 +216,7 @@ class KeptOfGroup:
 
     @property
     def cost(self) -> Cost:
-        return self.function.cost
+        return getattr(self.function, "cost", Cost.GROUP)
 
     def kept(self) -> Callable[[], Any]:
         new = self.function.kept()

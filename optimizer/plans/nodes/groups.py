@@ -46,8 +46,8 @@ def _shapes_of_reduce(node: Reduce, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def _costs_of_reduce(node: Reduce) -> costs.Costs:
-    kept = keeper(node.function)
-    return (costs.Cost.GROUP if kept is None else kept.cost,)
+    """Return the cost that a function that keeps its groups tells; else that of a whole group."""
+    return (getattr(keeper(node.function), "cost", costs.Cost.GROUP),)
 
 
 def _shapes_of_group(inputs: Sequence[Shapes], place: int) -> Shapes:
@@ -66,11 +66,6 @@ class KeepsGroups(Protocol):
     @property
     def shape(self) -> Shape:
         """The shape of the rows that the function returns."""
-        ...
-
-    @property
-    def cost(self) -> costs.Cost:
-        """The cost of a changed row of a group."""
         ...
 
     def kept(self) -> Callable[[], Any]:
