@@ -27,6 +27,7 @@ from optimizer.expr import Apply, Call, Constant, Expr, Function, Lifted, walk
 from optimizer.plan import Previous
 from reactive.engine.collections.whole_rows import listed
 from reactive.engine.dataflow.discrimination import view_rows_of
+from reactive.engine.dataflow.leaves import BorrowedLeaf
 from reactive.engine.dataflow.node import NOWHERE, Node, compute_state, is_deferred
 from reactive.engine.dataflow.schedule import Fed, Schedule, UndoableStep, has_many_rows
 from reactive.engine.operators.operator import can_be_emptied
@@ -59,7 +60,9 @@ class Recomputation:
         stepped.append(RecomputedNode(node, detached))
         rows = [self._graph.contents(source, shown=False) for source in node.inputs]
         compute_state(self._graph, node, rows)
-        if detached.changes is None or (node.leaf is not None and not node.leaf.subscribers):
+        if detached.check is not None:
+            detached.check()
+        if detached.changes is None or not _has_reader(node):
             return ()
         return detached.changes()
 
@@ -78,6 +81,19 @@ class RecomputedNode:
 
     def undo(self) -> None:
         self._detached.restore()
+
+
+def _has_reader(node: Node) -> bool:
+    """Return True if the changes of a node are delivered, or change the state of another node."""
+    if node.leaf is not None:
+        return bool(node.leaf.subscribers)
+    return any(
+        reader.leaf is None
+        or reader.deferred
+        or not isinstance(reader.operator, BorrowedLeaf)
+        or reader.leaf.subscribers
+        for reader in node.readers()
+    )
 
 
 def listed_inbox(node: Node) -> Sequence[Sequence[Any]]:
@@ -171,6 +187,8 @@ def _can_be_recomputed(node: Node) -> bool:
     """Return True if a node can be filled within a commit, without a call of unknown code."""
     if is_deferred(node) or node.routes or node.at is not NOWHERE:
         return False
+    if any(source.forgets for source in node.inputs):
+        return False
     if not all(map(_is_known, node.functions)):
         return False
     if node.stateful:
@@ -201,5 +219,7 @@ def _pays(graph: Graph, nodes: Iterable[Node], cost: float, sizes: dict[Node, in
     held = max([len(node.operator) for node in inside if node.leaf is not None], default=0)
     inputs = {source for node in inside for source in node.inputs if source not in inside}
     changed = sum([count_rows(graph, source, sizes) for source in inputs if source in sizes])
+    if not changed + held:
+        return False
     others = sum([count_rows(graph, source, sizes) for source in inputs if source not in sizes])
     return cost * (changed + held) > changed + held + others

@@ -61,10 +61,12 @@ class DetachedState:
     restore: makes it the state of the operator again, in place of the current one.
     changes: returns the difference of the output since then, as the operator is filled again; None
         if the output is not stored, but asked of the operator (`contents`).
+    check: raises if the operator, filled again, may not be as after a step; None if it always is.
     """
 
     restore: Callable[[], None]
     changes: Callable[[], Sequence[Any]] | None = None
+    check: Callable[[], None] | None = None
 
 
 class Detachable(Protocol):

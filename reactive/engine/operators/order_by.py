@@ -51,6 +51,7 @@ from reactive.engine.collections.zset import (
     consolidate,
     have_one_hash,
 )
+from reactive.engine.operators.operator import DetachedState
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 _edit: Callable[[type[Edit], tuple[int, Row, int]], Edit] = tuple.__new__
@@ -63,13 +64,17 @@ MANY = 16
 NEGATIVE = -1
 LOADED = -2
 EXCHANGED = -3
-EXCHANGE_COST = 5
+EXCHANGE_COST = 7
 """Rows that are sorted in the time in which a changed row is found, inserted or deleted."""
 Step = tuple[Row, Any, int, int]
 """An inserted or deleted row as shown, its key, how many rows of its key stood before it when it
 was deleted, and 1 or -1. `NEGATIVE`: the weight is negative, and the row is not the shown part.
 `LOADED`: all rows were loaded together. `EXCHANGED`: all rows were sorted again; the index from
 before stands in place of the row."""
+
+
+class TiedKeysError(Exception):
+    """Stops an evaluation anew that cannot tell the order of some rows."""
 
 
 class OrderBy:
@@ -83,8 +88,11 @@ class OrderBy:
     """
 
     takes_joined: ClassVar[bool] = True
+    change_cost: ClassVar[float] = EXCHANGE_COST
+    emits_changes: ClassVar[bool] = True
     __slots__ = (
-        *("_are_interned", "_descending", "_hash", "_key", "_log", "_owed", "_ranked", "_show"),
+        *("_are_interned", "_descending", "_hash", "_key", "_log"),
+        *("_owed", "_ranked", "_show"),
         *("edits", "first", "last", "touched"),
     )
 
@@ -213,6 +221,7 @@ class OrderBy:
             join_rows,
             split_rows,
         )
+        from reactive.engine.collections.whole_rows import JoinedDelta, listed
 
         old, new, rows = self._ranked, self._no_rows(), split_rows(delta)
         if rows is None:
@@ -231,7 +240,7 @@ class OrderBy:
         edits = ExchangeEdits(before, self.sequence(), rows if is_whole else None)
         changes = join_rows(*rows) if is_whole else edits.pairs()
         self.edits = edits if changes else []
-        return changes
+        return changes if isinstance(delta, JoinedDelta) else listed(changes)
 
     def _shorten(self) -> None:
         """Drop edits that cancel: rows that pass through the window, or are shown as before.
@@ -298,6 +307,36 @@ class OrderBy:
 
     def contents(self) -> Iterable[Pair]:
         return UniformDelta(self.sequence(), 1)
+
+    @property
+    def is_detachable(self) -> bool:
+        """True if the keys alone decide the order: no rows of one key, which keep their order."""
+        if not self._are_interned or self._owed:
+            return False
+        return _differ_plainly(self._ranked.columns()[0])
+
+    def detach_state(self) -> DetachedState:
+        """Empty the order."""
+        kept, before = self._ranked, self.sequence()
+
+        def restore() -> None:
+            self._ranked, self._log, self.edits = kept, [], []
+
+        def check() -> None:
+            self.edits = []
+            if not _differ_plainly(self._ranked.columns()[0]):
+                raise TiedKeysError("rows of one key keep their order")
+
+        def changes() -> Sequence[Pair]:
+            from reactive.engine.collections.exchanged_rows import ExchangeEdits
+
+            edits = ExchangeEdits(before, self.sequence())
+            pairs = edits.pairs()
+            self.edits = edits if pairs else []
+            return pairs
+
+        self._ranked = self._no_rows()
+        return DetachedState(restore, changes, check)
 
     def follow(self, other: OrderBy) -> None:
         """Arrange rows of equal keys as in `other`, which has the same rows."""
@@ -440,3 +479,9 @@ def _inserted_rows(delta: Pairs) -> list[Row] | None:
     if any(weight < 0 for _, weight in delta):
         return None
     return [row for row, weight in delta for _ in range(weight)]
+
+
+def _differ_plainly(keys: list[Any]) -> bool:
+    """Return True if all keys are different, and of one class whose order is total."""
+    kinds = {*map(type, keys)}
+    return len(kinds) <= 1 and kinds <= PLAIN and len({*keys}) == len(keys)

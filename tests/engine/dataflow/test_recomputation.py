@@ -12,9 +12,11 @@ import pytest
 
 from reactive import Avg, Count, CountDistinct, Database, Max, Min, Sum
 from reactive.engine.dataflow import leaves, node, recomputation, schedule
-from reactive.engine.operators import aggregate, index_by, join, set_operators
+from reactive.engine.operators import aggregate, index_by, join, order_by, set_operators
 from reactive.engine.operators.loops import grouped
+from reactive.engine.transactions.transaction import Transaction
 from tests.budget import SEED
+from tests.replica import Replica
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Customer:
 CLASSES = (
     *(leaves.ViewRows, index_by.IndexBy, join.SumsBy, aggregate.GroupAggregates),
     *(grouped.GroupLoopRunner, set_operators.Distinct, set_operators.Union),
+    order_by.OrderBy,
 )
 AMOUNTS = [0, 1, 2, 2.5, float("nan"), 7, True]
 
@@ -61,6 +64,8 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "join, then extremes": lambda o, c: (
         _joined(o, c).group_by(lambda o, c: c.region).aggregate(Max(lambda o, c: o.id))
     ),
+    "order": lambda o, c: o.order_by(lambda r: r.id),
+    "first rows": lambda o, c: o.order_by(lambda r: r.customer, descending=True).limit(3, 1),
     "join, then order": lambda o, c: _joined(o, c).order_by(lambda o, c: o.id),
     "self join": lambda o, c: o.join(o, left_key=lambda a: a.id, right_key=lambda b: b.customer),
     "outer join": lambda o, c: o.left_join(
@@ -273,3 +278,35 @@ def test_updates_of_keyed_rows_are_told_as_by_steps(
         assert subscriptions
         told.append(updated)
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(("limit", "offset"), [(None, 0), (4, 2)])
+def test_rows_are_loaded_again_in_order_unless_rows_of_one_key_keep_theirs(
+    limit: int | None, offset: int, descending: bool
+) -> None:
+    draw = Random(SEED)
+    table: Any = Database().table(tuple, name="t")
+    table.add_all([(number, 0) for number in range(100)])
+    ordered = table.order_by(lambda r: r[0], descending=descending)
+    view = (ordered if limit is None else ordered.limit(limit, offset)).materialize()
+    (node,) = [n for n in table._engine.graph.nodes() if type(n.operator) is order_by.OrderBy]
+    replica, last = None, None if limit is None else offset + limit
+    expected = list(table)
+    for number in range(30):
+        gone = draw.sample(list(table), 60)
+        keys = draw.sample(range(10**6), 60)
+        if number % 7 == 6:
+            keys[:30] = keys[30:]
+        come = [(key, 1_000 + 100 * number + place) for place, key in enumerate(keys)]
+        if number == 10:
+            replica = Replica(view)
+        with Transaction(table._engine):
+            table.remove_all(gone)
+            table.add_all(come)
+        expected = [row for row in expected if row not in set(gone)] + come
+        rows = sorted(expected, key=lambda r: r[0], reverse=descending)
+        assert list(view) == rows[offset:last]
+        if replica is not None:
+            replica.check()
+    assert 5 < node.recomputed < 30
