@@ -6,12 +6,14 @@ that it takes for a changed row. So beyond a share of the table it is evaluated 
     table --> index --> join --> rows of a view
               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ detach the state, fill from all rows
 
-An operator that stores its output emits the difference, which its readers step over as usual; a
-leaf without subscribers emits none. The readers of one that stores no output, as an index or a
-join, are evaluated anew as well.
+An operator that stores its output emits the difference, which its readers step over as usual; none
+without subscribers. The readers of one that stores no output, as an index or a join, are evaluated
+anew as well. No pairs of rows are made for them: a large delta stays batches (`JoinedDelta`) until
+an operator steps over it.
 
 Sound:  functions are called for all rows, so all must be lifted. If anything raises, the detached
-        states are restored, and the nodes step over the changes, which decide what is raised.
+        states are restored, and the nodes step over the changes, which decide what is raised. So
+        does an order in which the keys alone do not decide which row is first.
 State:  while the commit lasts, the detached states, which `undo` restores.
 Cost:   O(rows of the inputs), as for a new view, in place of O(changed rows).
 Source: the choice between incremental and whole evaluation of each node; [dbsp] section 3.
@@ -59,7 +61,12 @@ class Recomputation:
             return ()
         stepped.append(RecomputedNode(node, detached))
         rows = [self._graph.contents(source, shown=False) for source in node.inputs]
-        compute_state(self._graph, node, rows)
+        fill = getattr(node.operator, "fill", None)
+        if fill is None:
+            compute_state(self._graph, node, rows)
+        else:
+            with self._graph.running(node):
+                fill(*rows)
         if detached.check is not None:
             detached.check()
         if detached.changes is None or not _has_reader(node):

@@ -66,6 +66,7 @@ from reactive.engine.collections.index import (
 )
 from reactive.engine.collections.zset import KeyedBatch, Pair, Row, UniformDelta, consolidate
 from reactive.engine.operators.join import Join
+from reactive.engine.operators.operator import DetachedState
 
 Change = tuple[Row, int, int]
 """A row, the change of its weight among the partnered rows, and among the rows alone."""
@@ -171,6 +172,27 @@ class KeyMatching:
         for key, (row, weight) in self._left.items():
             yield (row, weight, 0) if self._weights.get(key, 0) > 0 else (row, 0, weight)
 
+    def detach_state(self) -> DetachedState:
+        """Empty the weights, in the same dictionary, which others may read."""
+        weights = self._weights
+        kept = dict(weights)
+
+        def restore() -> None:
+            weights.clear()
+            weights.update(kept)
+            self._last = {}
+
+        weights.clear()
+        return DetachedState(restore)
+
+    def fill(self, right: Sequence[KeyedPair]) -> None:
+        """Add the rows of the right to empty weights."""
+        weights = self._weights
+        self.touched += len(right)
+        for key, (_, weight) in right:
+            if key is not NO_MATCH:
+                weights[key] = weights.get(key, 0) + weight
+
     def footprint(self) -> tuple[int, int]:
         return len(self._weights), sys.getsizeof(self._weights)
 
@@ -229,6 +251,8 @@ class MatchingJoin:
 
     is_made: ClassVar[bool] = True
     is_empty: ClassVar[bool] = False
+    change_cost: ClassVar[float] = 0
+    emits_changes: ClassVar[bool] = False
     __slots__ = ("_matching", "_part")
 
     def __init__(self, matching: Matching, part: Part) -> None:
@@ -279,6 +303,20 @@ class MatchingJoin:
     ) -> Sequence[Pair]:
         """Return the delta that `match` has computed."""
         return matched[0]
+
+    @property
+    def is_detachable(self) -> bool:
+        return type(self._matching) is KeyMatching
+
+    def detach_state(self) -> DetachedState:
+        """Empty the matching by key."""
+        assert isinstance(self._matching, KeyMatching)
+        return self._matching.detach_state()
+
+    def fill(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> None:
+        """Fill the empty matching by key, without output."""
+        assert isinstance(self._matching, KeyMatching)
+        self._matching.fill(right)
 
     def undo(self) -> None:
         self._matching.undo()
@@ -383,6 +421,26 @@ class OuterJoin:
         alone = self.alone()
         for side, (_, pad) in self._kept:
             yield from [(pad(row), weight) for row, weight in alone[side]]
+
+    @property
+    def is_detachable(self) -> bool:
+        return all(type(matching) is KeyMatching for matching in self._matchings)
+
+    def detach_state(self) -> DetachedState:
+        """Empty the matchings by key."""
+        states = [m.detach_state() for m in self._matchings if isinstance(m, KeyMatching)]
+
+        def restore() -> None:
+            for state in states:
+                state.restore()
+
+        return DetachedState(restore)
+
+    def fill(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> None:
+        """Fill the empty matchings by key, without output."""
+        for side, (matching, _) in self._kept:
+            assert isinstance(matching, KeyMatching)
+            matching.fill(left if side else right)
 
     def alone(self) -> list[Sequence[Pair]]:
         """Return all rows alone on the left and the right; () for a side not kept."""

@@ -85,7 +85,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, ClassVar
 
-from reactive.engine.collections.whole_rows import different_keys
+from reactive.engine.collections.whole_rows import different_keys, different_weights
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, consolidate
 from reactive.engine.operators.aggregate import Inputs, State, weight_columns, weighted_rows
 from reactive.engine.operators.operator import DetachedState
@@ -112,6 +112,9 @@ class Pointwise:
     ([('a', 1)], [('a', 1)])
     """
 
+    change_cost: ClassVar[float] = 1
+    emits_changes: ClassVar[bool] = True
+    is_detachable: ClassVar[bool] = True
     __slots__ = ("_held", "_is_set", "_last", "_law", "_others", "_usual", "touched")
 
     def __init__(self, law: Law, *, usual: int, is_set: bool = False) -> None:
@@ -158,6 +161,21 @@ class Pointwise:
 
     def commit(self) -> None:
         self._last = NOTHING
+
+    def detach_state(self) -> DetachedState:
+        """Empty the result rows, in the same dictionary, which a view may read, and the others."""
+        held, others = self._held, self._others
+        kept, self._others = dict(held), {}
+
+        def restore() -> None:
+            held.clear()
+            held.update(kept)
+            self._others = others
+            self.commit()
+
+        held.clear()
+        find = different_keys if self._is_set else different_weights
+        return DetachedState(restore, lambda: find(kept, held))
 
     @property
     def shown(self) -> Mapping[Row, object] | None:

@@ -35,7 +35,7 @@ class Customer:
 CLASSES = (
     *(leaves.ViewRows, index_by.IndexBy, join.SumsBy, aggregate.GroupAggregates),
     *(grouped.GroupLoopRunner, set_operators.Distinct, set_operators.Union),
-    order_by.OrderBy,
+    *(order_by.OrderBy, set_operators.Pointwise),
 )
 AMOUNTS = [0, 1, 2, 2.5, float("nan"), 7, True]
 
@@ -73,6 +73,26 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     ),
     "semi join": lambda o, c: o.semi_join(
         c, left_key=lambda o: o.customer, right_key=lambda c: c.id
+    ),
+    "anti join": lambda o, c: o.anti_join(
+        c, left_key=lambda o: o.customer, right_key=lambda c: c.id
+    ),
+    "full join": lambda o, c: o.full_join(
+        c, left_key=lambda o: o.customer, right_key=lambda c: c.id
+    ),
+    "right join, then where": lambda o, c: o.right_join(
+        c, left_key=lambda o: o.customer, right_key=lambda c: c.id
+    ).where(lambda o, c: c.region == "a"),
+    "semi join, then sums": lambda o, c: (
+        o.semi_join(c, left_key=lambda o: o.customer, right_key=lambda c: c.id)
+        .group_by(lambda o: o.customer)
+        .aggregate(Count())
+    ),
+    "bag difference": lambda o, c: o.select(lambda r: r.customer).difference_all(
+        c.select(lambda r: r.id)
+    ),
+    "intersection": lambda o, c: o.select(lambda r: r.customer).intersection(
+        c.select(lambda r: r.id)
     ),
     "distinct": lambda o, c: o.select(lambda r: r.amount).distinct(),
     "union": lambda o, c: o.select(lambda r: r.customer).union(

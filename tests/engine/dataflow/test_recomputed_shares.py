@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,15 @@ QUERIES = {
         shop.joined().group_by(lambda o, c: c.region).aggregate(Sum(lambda o, c: o.amount))
     ),
     "distinct": lambda shop: shop.orders.select(lambda o: o.amount).distinct(),
+    "order": lambda shop: shop.orders.order_by(lambda o: o.id),
+    "left join": lambda shop: shop.orders.left_join(
+        shop.customers, left_key=lambda o: o.customer, right_key=lambda c: c.id
+    ),
+    "anti join": lambda shop: shop.orders.anti_join(
+        shop.customers.where(lambda c: c.region > 3),
+        left_key=lambda o: o.customer,
+        right_key=lambda c: c.id,
+    ),
 }
 
 
@@ -70,7 +80,7 @@ def test_a_small_share_is_stepped_over_and_a_large_one_evaluated_anew(name: str)
     shop = Shop()
     view = QUERIES[name](shop).materialize()
     shop.replace(1)
-    shop.replace(ROWS // 11)
+    shop.replace(ROWS // 15)
     assert not shop.recomputed()
     shop.replace(ROWS * 3 // 5)
     assert shop.recomputed()
@@ -124,6 +134,22 @@ def test_no_change_is_listed_if_all_readers_are_evaluated_anew_or_read_batches(
 def _touched(shop: Shop) -> int:
     graph = shop.db._engine.graph
     return sum(node.operator.touched for node in [*graph.nodes(), *graph.leaves()])
+
+
+@pytest.mark.parametrize("combine", ["difference", "intersection", "difference_all"])
+def test_a_set_operator_is_evaluated_anew_if_all_rows_change(combine: str) -> None:
+    shop = Shop()
+    past = shop.db.table(Order, name="past")
+    past.add_all(list(shop.orders)[::3])
+    view = getattr(shop.orders, combine)(past).materialize()
+    heard = Counter(list(view))
+    with view.subscribe(lambda delta: heard.update(dict(delta))):
+        shop.replace(ROWS // 3)
+        assert not shop.recomputed()
+        shop.replace(ROWS)
+    assert shop.recomputed()
+    assert +heard == Counter(list(view))
+    view.verify()
 
 
 def test_functions_of_unknown_code_are_called_for_changed_rows_only() -> None:

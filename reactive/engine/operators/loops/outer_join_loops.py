@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from reactive.engine.collections.index import KeyedPair
 from reactive.engine.collections.zset import Pair, Pairs
@@ -22,6 +22,7 @@ from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops.grouped import GroupLoopRunner
 from reactive.engine.operators.loops.join_loops import JoinIndexes
 from reactive.engine.operators.matching import OuterJoin
+from reactive.engine.operators.operator import DetachedState
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 
@@ -32,6 +33,8 @@ class OuterJoinRunner:
     `chained` applies the plain operators of the chain to a delta.
     """
 
+    change_cost: ClassVar[float] = 0
+    emits_changes: ClassVar[bool] = False
     __slots__ = ("_chained", "_loop", "_met", "_pairing", "_plain", "source")
 
     def __init__(
@@ -78,6 +81,18 @@ class OuterJoinRunner:
         out, met = found
         self._met += met
         return out
+
+    @property
+    def is_detachable(self) -> bool:
+        return self._plain.is_detachable
+
+    def detach_state(self) -> DetachedState:
+        """Empty the matchings."""
+        return self._plain.detach_state()
+
+    def fill(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> None:
+        """Fill the empty matchings, without output."""
+        self._plain.fill(left, right)
 
     def undo(self) -> None:
         self._plain.undo()
