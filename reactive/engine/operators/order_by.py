@@ -310,8 +310,11 @@ class OrderBy:
 
     @property
     def is_detachable(self) -> bool:
-        """True if the keys alone decide the order: no rows of one key, which keep their order."""
-        if not self._are_interned or self._owed:
+        """True if the keys alone decide the order: no rows of one key, which keep their order.
+
+        An empty order is loaded by a step.
+        """
+        if not self._are_interned or self._owed or not self._ranked.size:
             return False
         return _differ_plainly(self._ranked.columns()[0])
 
