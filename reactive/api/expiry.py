@@ -85,7 +85,7 @@ class Expiry:
         count = table._store.count
         copies = [row for row in due for _ in range(count(row))]
         if copies:
-            engine.write(table, table._do.remove_all, copies)
+            engine.write(table, table._do.remove_known, copies)
 
     def next(self, now: datetime) -> datetime | None:
         """Return when the first row expires; None if there is none."""

@@ -156,12 +156,16 @@ class Statements:
                 batch.rows = gone
                 return batch
         checked, _ = self.gate.all_checked(some, wants_plain=False, is_new=False)
-        self._lost_at = self._engine.version
         try:
-            batch.rows = self.store.remove_rows(checked)
-            return batch
+            return self.remove_known(checked)
         except (Absent, TypeError) as error:
             raise self._first_refusal(checked, self.store.remove, error) from None
+
+    def remove_known(self, rows: Sequence[Row]) -> Sequence[Pair]:
+        """Remove rows that are checked already, in one loop; return the delta."""
+        self._lost_at, batch = self._engine.version, UniformDelta((), -1)
+        batch.rows = self.store.remove_rows(rows)
+        return batch
 
     def _add_first(self, row: Row) -> Sequence[Pair]:
         """Generate the statements of one row, and add the row."""
