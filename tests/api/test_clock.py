@@ -53,6 +53,18 @@ QUERIES: dict[str, Make] = {
         lambda x, y: now() - x.at < AGE
     ),
     "select": lambda db, b, d: b.select(lambda x: (x.id, "new" if now() - x.at < AGE else "old")),
+    "silent": lambda db, b, d: d.anti_join(
+        b.where(lambda x: now() - x.at < AGE), on=lambda y, x: y.id == x.device
+    ),
+    "overdue": lambda db, b, d: b.where(lambda x: now() - x.at >= AGE).anti_join(
+        d, on=lambda x, y: x.device + 2 == y.id
+    ),
+    "failing": lambda db, b, d: (
+        b.where(lambda x: now() - x.at < AGE)
+        .group_by("device")
+        .aggregate(Count())
+        .where(lambda device, n: n >= 3)
+    ),
     "exists": lambda db, b, d: db.query(
         lambda: [y.id for y in d if any(x.device == y.id and now() - x.at < AGE for x in b)]
     ),
