@@ -12,6 +12,7 @@ import argparse
 import gc
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from statistics import median
 from time import process_time
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ AGE = timedelta(days=100)
 STEP = timedelta(seconds=1)
 PER_TICK = 10
 """Rows that leave at each tick."""
+WARM_UP = 12
+"""Ticks before the first measured one; code is generated during them."""
 
 
 class Event(NamedTuple):
@@ -78,7 +81,8 @@ def measure(name: str, size: int, ticks: int) -> tuple[float, float]:
     try:
         for _ in range(ticks):
             rows = side.rows()
-            for place, act in enumerate((side.tick, lambda: side.events.remove_all(rows))):
+            acts: list[Callable[[], None]] = [side.tick, partial(side.events.remove_all, rows)]
+            for place, act in enumerate(acts):
                 began = process_time()
                 act()
                 times[place].append(process_time() - began)
@@ -86,10 +90,6 @@ def measure(name: str, size: int, ticks: int) -> tuple[float, float]:
         gc.enable()
     side.db.verify()
     return median(times[0]) * 1e6, median(times[1]) * 1e6
-
-
-WARM_UP = 12
-"""Ticks before the first measured one; code is generated during them."""
 
 
 def report(size: int, ticks: int) -> str:
