@@ -352,17 +352,18 @@ def _merged_maker(
     node: plan.Node,
     sink_of: SinkOf,
     indexes: tuple[index_by.IndexBy, index_by.IndexBy],
-) -> Callable[[], merged_partners.MergedPartners] | None:
-    """Return the maker of the part that merges partners; None unless `node` aggregates all values,
-    for which pairs cannot be replaced by sums."""
-    if not isinstance(node, plan.Aggregate):
-        return None
-    if not any(folded.accumulator.adds_values for folded in node.aggregates):
-        return None
+) -> Callable[[], merged_partners.MergedPartners]:
+    """Return the maker of the part that finds rows that what reads the pairs cannot tell apart.
+
+    Partners are merged if `node` aggregates all values: these pairs cannot be replaced by sums.
+    """
 
     def make() -> merged_partners.MergedPartners:
         values = values_of_pairs(pair_shapes(join), _residual_tests(join), chain, sink_of)
-        return merged_partners.MergedPartners(join, values, indexes)
+        merges = isinstance(node, plan.Aggregate) and any(
+            folded.accumulator.adds_values for folded in node.aggregates
+        )
+        return merged_partners.MergedPartners(join, values, indexes, merges=merges)
 
     return make
 
@@ -388,7 +389,8 @@ def make_outer_join_operator(
         chained = PlainChain(chain).run
         bounds = partial(_bounds_maker, join, chain, node, indexes=(left, right), by_range=by_range)
         if not isinstance(node, plan.Aggregate):
-            pairing = joined_groups.JoinIndexes(left, right, None, bounds(ListSink))
+            merged = None if by_range else _merged_maker(join, chain, node, ListSink, (left, right))
+            pairing = joined_groups.JoinIndexes(left, right, None, bounds(ListSink), merged)
             found = recall("loop", lambda: loops(ListSink))
             return matched_loop.OuterJoinRunner(plain, pairing, *found, chained)
         groups = plain_aggregate(node)

@@ -229,7 +229,7 @@ class MovedRows:
             reraise_asynchronous(error)
             return None
         equal = () if self._bound is None else key
-        return bound, values, (equal, family, tuple(map(_identity, values)))
+        return bound, values, (equal, family, tuple(map(identity, values)))
 
     def _has_many_partners(self, key: Key) -> bool:
         index = self._partners.index
@@ -268,7 +268,7 @@ class MovedRows:
 _bound_of: Callable[[Moving], Any] = itemgetter(0)
 
 
-def _identity(value: Any) -> Hashable:
+def identity(value: Any) -> Hashable:
     """Return a value that is equal for the same objects, and for equal ones of a plain class."""
     return (value.__class__, value) if value.__class__ in PLAIN else id(value)
 

@@ -199,6 +199,85 @@ def test_a_hot_key_moves_by_its_different_values(join: str, named: str) -> None:
     assert touched[0] == touched[1] < 40
 
 
+PAIRS: dict[str, Callable[[Any, Any], Any]] = {
+    "fields": lambda o, c: o.join(c, on=lambda o, c: o.customer == c.id).select(
+        lambda o, c: (o.id, c.region)
+    ),
+    "rows of one side": lambda o, c: o.join(c, on=lambda o, c: o.customer == c.id).select(
+        lambda o, c: o
+    ),
+    "whole pairs": lambda o, c: o.join(c, on=lambda o, c: o.customer == c.id),
+    "predicate": lambda o, c: o.join(
+        c, on=lambda o, c: o.customer == c.id and o.id % 2 >= c.least
+    ).select(lambda o, c: (o.amount, c.region)),
+    "left": lambda o, c: o.left_join(
+        c, on=lambda o, c: o.customer == c.id and c.region != "none"
+    ).select(lambda o, c: (o.id, c.region if c is not None else None)),
+    "full": lambda o, c: c.full_join(o, on=lambda c, o: o.customer == c.id).select(
+        lambda c, o: (c and c.id, o and o.id)
+    ),
+    "first ones": lambda o, c: (
+        c.join(o, on=lambda c, o: o.customer == c.id)
+        .select(lambda c, o: (o.id, c.region != "x"))
+        .order_by(lambda pair: (pair[1], -pair[0]))
+        .limit(3)
+    ),
+    "sums": lambda o, c: (
+        o.join(c, on=lambda o, c: o.customer == c.id and o.id > c.least)
+        .group_by(lambda o, c: c.region)
+        .aggregate(Sum(lambda o, c: o.id), Count())
+    ),
+}
+
+
+@pytest.mark.parametrize("named", list(PAIRS))
+@given(steps=STEPS, more=st.lists(STEPS, max_size=3))
+@examples(25)
+def test_pairs_are_right_when_rows_are_replaced(
+    named: str, steps: list[tuple[str, int, Any]], more: list[list[tuple[str, int, Any]]]
+) -> None:
+    db = Database()
+    orders = db.table(Order, name="orders", key="id")
+    customers = db.table(Customer, name="customers", key="id")
+    customers.add_all([Customer(n, "x") for n in range(3)])
+    orders.add_all([Order(n, n // 20, n % 3) for n in range(45)])
+    view = PAIRS[named](orders, customers).materialize()
+    subscription = view.subscribe(lambda delta: None)
+    for transaction in [[step] for step in steps] + more:
+        try:
+            with db.transaction():
+                for what, at, value in transaction:
+                    if what in ("region", "least"):
+                        customers.update(at, **{what: value})
+                    elif what == "remove":
+                        orders.remove(orders[at])
+                    elif what != "both":
+                        orders.update(at, **{what: value})
+                    elif value == 2:
+                        raise LookupError  # the commit is refused
+        except (KeyError, TypeError, LookupError, ValueError):
+            pass
+        view.verify()
+    subscription.close()
+    db.close()
+
+
+@pytest.mark.parametrize("named", ["fields", "rows of one side", "left", "first ones"])
+def test_a_value_that_is_not_read_changes_no_pair(named: str) -> None:
+    db = Database()
+    orders = db.table(Order, name="orders", key="id")
+    customers = db.table(Customer, name="customers", key="id")
+    customers.add_all([Customer(n, "x") for n in range(3)])
+    orders.add_all([Order(n, 1, n % 7) for n in range(1_000)])
+    view = PAIRS[named](orders, customers).materialize()
+    customers.update(1, least=5)
+    before = view.stats().touched
+    customers.update(1, least=6)
+    assert view.stats().touched - before < 8
+    customers.update(1, region="y")
+    view.verify()
+
+
 def test_sql_counts_different_values_of_a_hot_key() -> None:
     db = Database()
     orders = db.table(Sale, name="orders", key="id")

@@ -94,7 +94,7 @@ class JoinIndexes:
     """The two indexes of a join, and the arguments of its loops.
 
     `bounds` makes the part that finds moved bounds, if the join compares values. `merged` makes the
-    part that merges the partners of replaced rows, if the loops cannot tell them apart.
+    part that finds replaced rows, and partners of these, that the loops cannot tell apart.
     """
 
     __slots__ = ("_bounds", "_made_bounds", "_made_merged", "_merged", "_table", "left", "right")
@@ -126,13 +126,13 @@ class JoinIndexes:
                 return self._of_moved(left, right, *moved)
         if not right:
             find = self.right.look_up or self.right.find(before=False)
-            if self._merged is not None and _meets_many(left, find):
-                find = self._partners().look_up(1, find)
+            if self._merged is not None and len(left) > 1 and _meets_many(left, find):
+                left, find = self._merge(0, left, find)
             return (left, right, find, FINDS_NOTHING)
         if not left:
             find = self.left.look_up or self.left.find(before=False)
-            if self._merged is not None and _meets_many(right, find):
-                find = self._partners().look_up(0, find)
+            if self._merged is not None and len(right) > 1 and _meets_many(right, find):
+                right, find = self._merge(1, right, find)
             return (left, right, FINDS_NOTHING, find)
         if self._meets_empty(left, right):
             return (left, right, FINDS_NOTHING, self.left.find(before=False))
@@ -164,12 +164,15 @@ class JoinIndexes:
             self._made_bounds = self._bounds()
         return self._made_bounds
 
-    def _partners(self) -> MergedPartners:
-        """Return the part that merges partners; the first call makes it."""
+    def _merge(
+        self, side: int, delta: Delta, find: Callable[..., Any]
+    ) -> tuple[Delta, Callable[..., Any]]:
+        """Return the net delta of a side, 0 or 1, and the look-up of its merged partners."""
         assert self._merged is not None
         if self._made_merged is None:
             self._made_merged = self._merged()
-        return self._made_merged
+        net = self._made_merged.net(side, delta)
+        return net, self._made_merged.look_up(1 - side, find) if net else find
 
     def all(self) -> tuple[Any, ...] | None:
         """Return the arguments that join all current rows.
@@ -271,9 +274,8 @@ class JoinIndexes:
 
 def _meets_many(delta: Delta, find: Callable[..., Any]) -> bool:
     """Return True if a delta replaces a row, and its last row has many partners."""
-    if len(delta) < 2 or not has_both_signs(delta):
-        return False
-    return find(delta[-1][0], NOTHING).__class__ is WeightedRows
+    last = find(delta[-1][0], NOTHING)
+    return last.__class__ is WeightedRows and has_both_signs(delta)
 
 
 def _batch_of(side: IndexBy) -> KeyedBatch | None:
