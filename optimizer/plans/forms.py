@@ -192,8 +192,9 @@ class _Reader:
             key = None if node.key is None else node.key.identity
             if has_no_meaning(key):
                 raise Formless
-            is_stream = node.time is not None
-            return OwnPart((plan.Table, key, node.stored, node.row_type, is_stream), ())
+            if node.time is not None:
+                raise Formless  # operators over it refer to its clock
+            return OwnPart((plan.Table, key, node.stored, node.row_type), ())
         kind: Any = type(node)
         return OwnPart(self._record(node, _names_of_kind(kind)), tuple(self._callables))
 

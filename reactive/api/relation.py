@@ -34,6 +34,7 @@ from optimizer.rewriting.columns import field, known_shapes
 from optimizer.subqueries import keyed_rows
 from optimizer.traverse import has_subqueries
 from reactive.api import comprehending, display, nesting, over_time, window_bindings
+from reactive.api import windows as time_windows
 from reactive.api.aggregates import Less, Nulls, SortKey, sort_keys
 from reactive.api.aggregating import Aggregating, plan_aggregates
 from reactive.api.borders import making
@@ -452,7 +453,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         >>> dict(counts)
         {('home', 0): 2, ('home', 10): 1}
         """
-        return self._new(windows.plan_over(self, at))
+        return self._new(time_windows.plan_windows(self, windows, at))
 
     def left_asof_join(
         self,

@@ -95,7 +95,7 @@ class Stream(Table[T, Any], Generic[T]):
             time: Any = field(self._at, known_shapes(made), role)
         else:
             time = take_callable(self._at, 1, role)
-        return plan.Table(number, self.name, None, stored, self.row_type, time)
+        return plan.Table(number, self.name, None, stored, self.row_type, time, self._clock)
 
     def begin(self, late: Table[T, Any]) -> None:
         """Start the watermark of a new stream, and set the table of its late events."""

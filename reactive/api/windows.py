@@ -20,8 +20,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.errors import PlanError
@@ -37,134 +37,35 @@ from optimizer.expr import (
     row_names,
     tuple_of,
 )
-from optimizer.kinds.instants import instant
 from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import binding_names, row_shape, shapes
 from optimizer.record import record
 from optimizer.subqueries.keyed_rows import as_expression
 from reactive.api.columns import Live
-from reactive.engine.collections.instants import checked_zone, in_elapsed_time, zone_named
+from reactive.engine.collections.instants import checked_zone, in_elapsed_time
+from reactive.engine.collections.time_windows import DAY, TimeWindow, TimeWindows
+from reactive.engine.operators import closing
+from reactive.engine.operators.aggregate import KeptGroups
+from reactive.engine.operators.event_time import EventClock
 from reactive.engine.operators.windows import sessions
 
-DAY = timedelta(days=1)
-MONDAY = datetime(2000, 1, 3)
-"""The usual start of a window of dates and datetimes: weeks begin on Mondays, as in DuckDB."""
-MONDAY_OF_UTC = MONDAY.replace(tzinfo=UTC)
+if TYPE_CHECKING:
+    from reactive.api.relation import AnyRelation
 
 
-class TimeWindow(NamedTuple):
-    """A span of time: from `start`, up to but without `end`.
-
-    >>> window = TimeWindow(0, 10)
-    >>> window.end - window.start
-    10
-    """
-
-    start: Any
-    end: Any
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class TimeWindows:
-    """The windows of one size that start at `origin`, and every so often before and after.
-
-    `zone` is the time zone whose days they are, for instants.
-
-    >>> TimeWindows(size=10, every=5)(12)
-    (TimeWindow(start=5, end=15), TimeWindow(start=10, end=20))
-    """
-
-    size: Any
-    every: Any
-    origin: Any = None
-    zone: str | None = None
-
-    def __call__(self, time: Any) -> tuple[TimeWindow, ...]:
-        """Return the windows of a time, the earliest first.
-
-        Raises
-        ------
-        TypeError: the size is not a distance of such times.
-        """
-        if time is None:
-            return ()
-        if isinstance(time, date):
-            return self._of_date(time)
-        if time - time != time - time:  # NaN, or infinite
-            return ()
-        origin = self.origin
-        if origin is None:
-            origin = timedelta() if isinstance(time, timedelta) else 0
-        return self._from(origin, time)
-
-    def _of_date(self, time: date) -> tuple[TimeWindow, ...]:
-        """Return the windows of a date, a datetime without a zone, or an instant."""
-        if not isinstance(self.size, timedelta):
-            raise TypeError(
-                f"windows of size {self.size!r} have no place for {time!r:.60}\n"
-                "  give a timedelta, as tumbling(minutes=1)"
-            )
-        if not isinstance(time, datetime):
-            if self.size % DAY or self.every % DAY:
-                raise TypeError(
-                    f"windows of {self.every} have no place for the date {time}\n"
-                    "  windows of dates are whole days"
-                )
-            return self._from(MONDAY.date() if self.origin is None else self.origin, time)
-        if self.zone is not None:
-            return self._of_days(time)
-        usual = MONDAY if time.tzinfo is None else MONDAY_OF_UTC
-        return self._from(usual if self.origin is None else self.origin, time)
-
-    def _of_days(self, time: datetime) -> tuple[TimeWindow, ...]:
-        """Return the windows, of whole days of the zone, of an instant."""
-        if time.tzinfo is None:
-            raise TypeError(
-                f"{time} has no zone, and the windows have days of {self.zone}\n"
-                "  give instants, or windows without zone="
-            )
-        assert self.zone is not None
-        zone = zone_named(self.zone)
-
-        def midnight(day: date) -> datetime:
-            local = datetime(day.year, day.month, day.day, tzinfo=zone)
-            return instant(local.astimezone(UTC).astimezone(zone))
-
-        days = self._from(
-            MONDAY.date() if self.origin is None else self.origin, time.astimezone(zone).date()
+def plan_windows(
+    relation: AnyRelation, windows: TimeWindows | SessionWindows, at: Any
+) -> plan.Node:
+    """Return the plan of the rows of a relation, each with its windows as one more binding."""
+    if isinstance(windows, SessionWindows):
+        return windows.plan_over(relation, at)
+    if not isinstance(windows, TimeWindows):
+        raise PlanError(
+            f"window takes windows of time, not {windows!r:.60}\n"
+            "  tumbling(minutes=1), hopping(size, every) or session(gap, by=key)"
         )
-        return tuple(TimeWindow(midnight(each.start), midnight(each.end)) for each in days)
-
-    def _from(self, origin: Any, time: Any) -> tuple[TimeWindow, ...]:
-        """Return the windows of a time; the ends are computed like the starts, so that they meet.
-
-        Floats are rounded, and Decimal rounds towards zero, so the last window is sought nearby.
-        """
-        size, every = self.size, self.every
-        number = (time - origin) // every
-        if origin + number * every > time:
-            number -= 1
-        elif origin + (number + 1) * every <= time:
-            number += 1
-        if size == every:
-            return (TimeWindow(origin + number * every, origin + (number + 1) * every),)
-        found = []
-        while (end := origin + number * every + size) > time:
-            found.append(TimeWindow(origin + number * every, end))
-            number -= 1
-        return tuple(found[::-1])
-
-    def plan_over(self, relation: Any, at: Any) -> plan.Node:
-        """Return the plan of the rows of a relation, each with its windows as one more binding."""
-        time = as_expression(relation._take(at, "the at of window"), shapes(relation.plan))
-        windows = Call(constant(self), (time.body,))
-        return plan.Unnest(relation.plan, time.with_body(windows))
-
-    def __repr__(self) -> str:
-        zone = "" if self.zone is None else f", zone={self.zone!r}"
-        if self.size == self.every:
-            return f"tumbling({self.size}{zone})"
-        return f"hopping({self.size}, every={self.every}{zone})"
+    time = as_expression(relation._take(at, "the at of window"), shapes(relation.plan))
+    return plan.Unnest(relation.plan, time.with_body(Call(constant(windows), (time.body,))))
 
 
 def tumbling(
@@ -224,7 +125,7 @@ class SessionWindows:
     gap: Any
     by: Callable[..., Any] | str | None = None
 
-    def plan_over(self, relation: Any, at: Any) -> plan.Node:
+    def plan_over(self, relation: AnyRelation, at: Any) -> plan.Node:
         """Return the plan of the rows of a relation, each with its session as one more binding."""
         of = shapes(relation.plan)
         count = len(of)
@@ -241,7 +142,9 @@ class SessionWindows:
             count,
         )
         by_key = Lifted(Item(Parameter(0), constant(1)), ("row",), (), 1)
-        group = kept_by(Sessions(self.gap, (row_shape(relation.plan), TimeWindow)), repr(self))
+        clock = closing.clock_of(relation.plan, time)
+        kept = Sessions(self.gap, (row_shape(relation.plan), TimeWindow), clock)
+        group = kept_by(kept, repr(self))
         groups = plan.Reduce(plan.Select(relation.plan, timed), by_key, group)
         shown, window = items_of(Parameter(1), 2)
         columns = (*((shown,) if count == 1 else items_of(shown, count)), window)
@@ -258,10 +161,18 @@ class Sessions:
 
     gap: Any
     shape: Any
+    clock: EventClock | None = None
+    """The watermark below which sessions do not change, for the events of a stream."""
 
     def __call__(self, key: Any, rows: Any) -> Any:
         """Return the rows beside their windows, from scratch."""
         return list(sessions.sessions_of(rows, self.gap, TimeWindow))
+
+    def operator(self, key: Any, new: Callable[[], sessions.SessionGroup]) -> KeptGroups:
+        """Return the operator of the groups; it drops sessions that change no more."""
+        if self.clock is None:
+            return KeptGroups(key, new)
+        return closing.ClosingSessions(key, new, self.clock)
 
     def kept(self) -> Callable[[], sessions.SessionGroup]:
         """Return the maker of an empty group."""

@@ -12,7 +12,19 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from reactive import Count, Database, PlanError, Sum, TableError, tumbling
+from reactive import (
+    Count,
+    Database,
+    Max,
+    Median,
+    Min,
+    PlanError,
+    Sum,
+    TableError,
+    hopping,
+    session,
+    tumbling,
+)
 from tests.budget import SEED
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -344,3 +356,102 @@ def test_an_event_costs_its_matches_and_is_not_kept() -> None:
     assert max(touched) <= 8
     held = [each for each in view.stats().operators if "lookup" in each.name]
     assert [each.rows for each in held] == [1000]
+
+
+def _queries_that_close(clicks: Any) -> dict[str, Any]:
+    """Return groups of windows, which close below the watermark if the clicks are of a stream."""
+    per_ten = clicks.where(lambda c: c[2] >= 0).window(tumbling(10), at=lambda c: c[1])
+    overlapping = clicks.window(hopping(10, every=5), at=lambda c: c[1])
+    visits = clicks.window(session(5, by=lambda c: c[0]), at=lambda c: c[1])
+    return {
+        "counts": per_ten.group_by(lambda c, w: (c[0], w)).aggregate(n=Count(), s=Sum(_pieces)),
+        "extremes": per_ten.group_by(lambda c, w: w.start).aggregate(Max(_pieces)),
+        "ends": overlapping.group_by(lambda c, w: w.end).aggregate(Count()),
+        "medians": overlapping.group_by(lambda c, w: w).aggregate(Median(_pieces)),
+        "visits": visits.group_by(lambda c, w: (c[0], w)).aggregate(Count(), Min(_pieces)),
+    }
+
+
+def _views_that_close(db: Database) -> tuple[Any, dict[str, Any]]:
+    """Return a stream, and views of groups that close below its watermark."""
+    clicks = db.stream(tuple, at=lambda c: c[1], lateness=20, name="clicks")
+    names = db.table(tuple[str, str], name="names")
+    names.add_all([("a", "Ann"), ("b", "Bob")])
+    per_name = (
+        clicks.left_lookup(names, on=lambda c, n: c[0] == n[0])
+        .window(tumbling(10), at=lambda c, n: c[1])
+        .group_by(lambda c, n, w: (n and n[1], w))
+        .aggregate(Count())
+    )
+    queries = {**_queries_that_close(clicks), "named": per_name}
+    return clicks, {name: query.materialize() for name, query in queries.items()}
+
+
+def _pieces(click: Any, window: Any) -> int:
+    return int(click[2])
+
+
+def test_groups_of_closed_windows_are_dropped_and_their_rows_stay() -> None:
+    db = Database()
+    clicks, views = _views_that_close(db)
+    refused = clicks.where(lambda c: 1 // (c[2] + 1)).materialize()
+    table = Database().table(tuple, name="clicks")
+    expected = {name: each.materialize() for name, each in _queries_that_close(table).items()}
+    rnd, now = random.Random(SEED), 0
+    in_time = clicks.materialize()
+    for number in range(1_500):
+        now += rnd.choice([0, 1, 1, 2, 9])
+        batch = [
+            (rnd.choice("abc"), now - rnd.randrange(30), rnd.randrange(9))
+            for _ in range(rnd.choice([1, 1, 4]))
+        ]
+        if rnd.random() < 0.1:
+            with pytest.raises(ZeroDivisionError):
+                clicks.add_all([*batch, ("a", now + 100, -1)])
+            continue
+        before = Counter(in_time)
+        clicks.add_all(batch)
+        table.add_all((Counter(in_time) - before).elements())
+        if not number % 50:
+            for name, view in expected.items():
+                assert Counter(views[name]) == Counter(view), name
+    assert len(refused) < len(in_time)
+    assert sum(n for _, n in views["named"]) == len(in_time)
+
+
+def test_the_state_of_closing_groups_is_constant() -> None:
+    clicks, views = _views_that_close(Database())
+
+    def kept() -> int:
+        return sum(
+            each.rows
+            for view in views.values()
+            for each in view.stats().operators
+            if not each.name.startswith("rows of")
+        )
+
+    rnd, sizes = random.Random(SEED), []
+    for number in range(10_000):
+        clicks.add((rnd.choice("abcdef"), number - rnd.randrange(15), rnd.randrange(9)))
+        if number % 1_000 == 999:
+            sizes.append(kept())
+    assert max(sizes) < 1.6 * min(sizes) < 1_000
+    assert all(len(view) >= 900 for view in views.values())
+
+
+def test_only_windows_of_the_time_of_the_stream_close() -> None:
+    db = Database()
+    sales = db.stream(Sale, at="at", lateness=2, name="sales")
+
+    def closes(query: Any) -> bool:
+        return "runs as\n  apply aggregate" in str(query.explain())
+
+    by_time = sales.window(tumbling(10), at=lambda s: s.at)
+    assert closes(by_time.group_by(lambda s, w: w).aggregate(Count()))
+    assert closes(by_time.group_by(lambda s, w: (s.item, w.end)).aggregate(Count()))
+    assert not closes(by_time.group_by(lambda s, w: s.item).aggregate(Count()))
+    assert not closes(by_time.group_by(lambda s, w: w.start % 7).aggregate(Count()))
+    by_pieces = sales.window(tumbling(10), at=lambda s: s.pieces)
+    assert not closes(by_pieces.group_by(lambda s, w: w).aggregate(Count()))
+    stored = db.table(Sale, name="stored").window(tumbling(10), at=lambda s: s.at)
+    assert not closes(stored.group_by(lambda s, w: w).aggregate(Count()))

@@ -43,7 +43,7 @@ class Table(Node):
     """The rows of a base table. `key` is set for a keyed table: at most one row per key.
 
     All rows are instances of `row_type`. `time` is set for a stream, whose rows are events that
-    come and are not removed: their time.
+    come and are not removed: their time, and the clock that has its watermark.
     """
 
     number: int
@@ -52,6 +52,7 @@ class Table(Node):
     stored: bool
     row_type: Any = object
     time: Function | None = field(default=None, repr=False)
+    clock: Any = field(default=None, repr=False, compare=False)
 
     @property
     def is_value(self) -> bool:

@@ -62,6 +62,7 @@ from reactive.engine.operators.plain import (
     Side,
     by_key_alone,
     can_nest,
+    closes,
     count_nested,
     is_read,
     sides,
@@ -217,7 +218,7 @@ class Chooser:
             below = self.below(node.input, above=count_nested((node,)))
             return PipelineSource((*below.chain, node), below.base)
         if isinstance(node, plan.Aggregate) and is_in_line(a.accumulator for a in node.aggregates):
-            return self.below(node.input)
+            return None if closes(node) else self.below(node.input)
         if isinstance(node, plan.Distinct):
             below = self.below(node.input)
             return below if below.chain and not self.takes_join(below) else None

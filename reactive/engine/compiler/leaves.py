@@ -49,7 +49,8 @@ def contents(node: plan.Node, source: Node) -> Any:
         if rows is not None and not is_grouped(node):
             return BorrowedRows(rows)
         by_group = getattr(source.operator, "groups", None)
-        if by_group is not None and is_grouped(node) and not may_be_negative(node):
+        stays = source.contents is not None and not may_be_negative(node)
+        if by_group is not None and is_grouped(node) and stays:
             return BorrowedGroups(by_group)
     if is_nested(node):
         records = SignedRecords if may_be_negative(node) else Records

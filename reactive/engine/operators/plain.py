@@ -48,6 +48,7 @@ from optimizer.plans.properties import (
     once,
     row_shape,
     shapes,
+    tables,
 )
 from optimizer.plans.side_conditions import (
     AnyJoin,
@@ -69,6 +70,7 @@ from reactive.engine.operators import (
     asof_join,
     bound_matching,
     checked_matching,
+    closing,
     event_time,
     hash_matching,
     matching,
@@ -146,6 +148,8 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             return set_operators.make_intersection_all, ()
         case plan.Aggregate(_, key, aggregates):
             functions = (f for a in aggregates for f in (a.value, *a.functions))
+            if closes(node):
+                return lambda: closing.closing_aggregate(node), (key, *functions)
             return lambda: plain_aggregate(node), (key, *functions)
         case plan.Reduce(_, key, function):
             return lambda: _make_reduce(node), (key, function)
@@ -210,7 +214,16 @@ def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
     )
 
 
-def plain_aggregate(node: plan.Aggregate) -> GroupAggregates:
+def closes(node: plan.Aggregate) -> bool:
+    """Return True if groups of an aggregate change no more below a watermark (`closing.py`)."""
+    if all(table.time is None for table in tables(node)):
+        return False
+    return closing.closing_of(node) is not None
+
+
+def plain_aggregate(
+    node: plan.Aggregate, kind: Callable[..., GroupAggregates] = GroupAggregates
+) -> GroupAggregates:
     """Return the plain operator of an aggregate; accumulators of one value share its callable."""
     count = bindings(node.input)
     known: dict[Function | None, Any] = {}
@@ -224,7 +237,7 @@ def plain_aggregate(node: plan.Aggregate) -> GroupAggregates:
         for a in node.aggregates
     ]
     keeps_negative = may_be_negative(node.input)
-    return GroupAggregates(
+    return kind(
         spread_or_none(node.key, count),
         accumulators,
         keeps_negative=keeps_negative,

@@ -64,7 +64,9 @@ COMPUTED = {
         ("MovingWindow", "OrderBy", "Top", "Sequences"), "sorts rows, which is done in C"
     ),
     **dict.fromkeys(("Reduce", "KeptGroups"), "holds what a function of the user has made"),
-    "Watermark": "of a stream, which is not stored",
+    **dict.fromkeys(
+        ("ClosingAggregates", "ClosingSessions", "Watermark"), "of a stream, which is not stored"
+    ),
     **dict.fromkeys(
         ("SessionGroup", "WindowGroups", "WindowPartition"), "sorts rows, which is done in C"
     ),

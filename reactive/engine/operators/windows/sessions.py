@@ -118,6 +118,19 @@ class SessionGroup:
     def commit(self) -> None:
         self._log = []
 
+    def first_end(self) -> Any:
+        """Return the end of the first session; None if there is none."""
+        return self._span(self._starts.order[0])[1] + self._gap if len(self._starts) else None
+
+    def close(self, mark: Any) -> None:
+        """Drop the sessions that end at or before a time; nothing is emitted."""
+        while len(self._starts) and self.first_end() <= mark:
+            start = self._starts.order[0]
+            for time in list(self._times.between(*self._span(start))):
+                self._times.set(time, is_there=False)
+                del self._rows[time]
+            self._starts.set(start, is_there=False)
+
     def contents(self) -> Iterable[Pair]:
         return [pair for start in self._starts.order for pair in self._shown(self._span(start), 1)]
 
