@@ -95,14 +95,7 @@ if TYPE_CHECKING:
     )
     from reactive.api.stats import Metrics, OperatorStats, Queue, Stats
     from reactive.api.stream import Stream
-    from reactive.api.windows import (
-        SessionWindows,
-        TimeWindow,
-        TimeWindows,
-        hopping,
-        session,
-        tumbling,
-    )
+    from reactive.api.windows import SessionWindows, hopping, session, tumbling
     from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
     from reactive.borders.frames.export import NetChanges
@@ -120,6 +113,7 @@ if TYPE_CHECKING:
     from reactive.borders.sources.ingestion import Ingestion
     from reactive.borders.sources.postgres.notify import NotifySource
     from reactive.borders.sources.postgres.source import PostgresSource
+    from reactive.engine.collections.time_windows import TimeWindow, TimeWindows
     from reactive.engine.collections.weight_tree import ZSet
     from reactive.engine.dataflow.delta import to_python
     from reactive.engine.runtime.lag import Lag
@@ -308,8 +302,8 @@ __getattr__ = make_module_getattr(
         "Stream": "reactive.api.stream",
         "StringJoin": "reactive.api.statistics",
         "Synced": "reactive.borders.frames.loading",
-        "TimeWindow": "reactive.api.windows",
-        "TimeWindows": "reactive.api.windows",
+        "TimeWindow": "reactive.engine.collections.time_windows",
+        "TimeWindows": "reactive.engine.collections.time_windows",
         "Transaction": "reactive.engine.transactions.transaction",
         "Variance": "reactive.api.statistics",
         "WatchedTable": "reactive.borders.sources.ingest",

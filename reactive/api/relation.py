@@ -67,7 +67,8 @@ if TYPE_CHECKING:
     from reactive.api.parameter import Parameter
     from reactive.api.table import Table
     from reactive.api.view import AnyView, View
-    from reactive.api.windows import SessionWindows, TimeWindow, TimeWindows
+    from reactive.api.windows import SessionWindows
+    from reactive.engine.collections.time_windows import TimeWindow, TimeWindows
     from reactive.engine.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")

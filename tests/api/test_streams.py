@@ -79,6 +79,7 @@ def test_histories_of_events_agree_with_lists(start: Any, step: Any, lateness: A
     sales = db.stream(Sale, at="at", lateness=lateness, name="sales")
     per_five = sales.window(tumbling(step * 5), at=lambda s: s.at)
     sums = per_five.group_by(lambda s, w: (s.item, w)).aggregate(Count(), Sum("pieces"))
+    prices.add(Price("a", 1))
     views: dict[str, Any] = {
         "sums": sums.materialize(),
         "late": sales.late.materialize(),
@@ -88,7 +89,7 @@ def test_histories_of_events_agree_with_lists(start: Any, step: Any, lateness: A
         .left_lookup(prices, left_key="item", right_key=lambda p: p.item)
         .materialize(),
     }
-    model, now, known = Model(lateness), 0, dict[str, Price]()
+    model, now, known = Model(lateness), 0, {"a": Price("a", 1)}
     priced = Counter[Any]()
     padded = Counter[Any]()
     for _ in range(150):

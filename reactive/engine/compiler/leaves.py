@@ -49,7 +49,7 @@ def contents(node: plan.Node, source: Node) -> Any:
         if rows is not None and not is_grouped(node):
             return BorrowedRows(rows)
         by_group = getattr(source.operator, "groups", None)
-        stays = source.contents is not None and not may_be_negative(node)
+        stays = not source.forgets and not may_be_negative(node)
         if by_group is not None and is_grouped(node) and stays:
             return BorrowedGroups(by_group)
     if is_nested(node):

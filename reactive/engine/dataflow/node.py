@@ -142,7 +142,8 @@ class Node:
         self.size: Callable[[], int] | None = None
         """Counts the rows of a table; None for other nodes."""
         self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
-        self.forgets: bool = _is_unstored(self) or (
+        drops = _is_unstored(self) or getattr(operator, "forgets", False)
+        self.forgets: bool = drops or (
             self.contents is None and any(source.forgets for source in inputs)
         )
         """True if rows that it has emitted may be held nowhere, neither here nor below."""

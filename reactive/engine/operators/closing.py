@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 from optimizer import plan
 from optimizer.expr import (
@@ -42,7 +42,6 @@ from optimizer.subqueries.keyed_rows import as_expression
 from reactive.engine.collections.time_windows import TimeWindows
 from reactive.engine.operators.aggregate import GroupAggregates, KeptGroups
 from reactive.engine.operators.event_time import EventClock
-from reactive.engine.operators.plain import plain_aggregate
 
 EndOf = Callable[[Any], Any]
 
@@ -164,17 +163,10 @@ def _is_row_beside(node: plan.Select) -> bool:
 # The operators.
 
 
-def closing_aggregate(node: plan.Aggregate) -> GroupAggregates:
-    """Return the operator of an aggregate whose groups close."""
-    closing = closing_of(node)
-    assert closing is not None
-    return plain_aggregate(node, partial(ClosingAggregates, closing=closing))
-
-
 class ClosingAggregates(GroupAggregates):
-    """Groups that are dropped when their window closes. It has no `contents`: views hold these."""
+    """Groups that are dropped when their window closes; views hold their rows."""
 
-    contents: Any = None
+    forgets: ClassVar[bool] = True
     __slots__ = ("_closing", "_ends", "_keys")
 
     def __init__(self, *given: Any, closing: Closing, **options: Any) -> None:
@@ -201,12 +193,10 @@ class ClosingAggregates(GroupAggregates):
 
 
 class ClosingSessions(KeptGroups):
-    """Sessions that are dropped when they end before the watermark, with keys that have no other.
+    """Sessions that are dropped when they end before the watermark, with keys that have no other;
+    views hold their rows."""
 
-    It has no `contents`: views hold these.
-    """
-
-    contents: Any = None
+    forgets: ClassVar[bool] = True
     __slots__ = ("_clock", "_ends", "_numbers", "_waiting")
 
     def __init__(

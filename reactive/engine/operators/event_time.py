@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from reactive.engine.collections.index import NO_MATCH, Index, match_key
 from reactive.engine.collections.instants import in_elapsed_time
@@ -130,8 +130,6 @@ class Watermark:
 class EventLookup:
     """Pair the events `(row, key)` with the rows `(row, key)` of the right.
 
-    It has no `contents`: nobody holds what it has emitted.
-
     Parameters
     ----------
     pair: event, and a row or None -> row.
@@ -144,6 +142,8 @@ class EventLookup:
     [(('sale', 'rum'), 1)]
     """
 
+    forgets: ClassVar[bool] = True
+    """Nobody holds what it has emitted."""
     __slots__ = ("_changes", "_is_left", "_pair", "_rows", "touched")
 
     def __init__(self, pair: Callable[[Row, Any], Row], *, is_left: bool = False) -> None:
@@ -182,6 +182,10 @@ class EventLookup:
 
     def commit(self) -> None:
         self._changes = []
+
+    def contents(self) -> Iterable[Pair]:
+        """Return no rows, as before the first event."""
+        return ()
 
     def footprint(self) -> tuple[int, int]:
         """Return the number of stored rows, and the approximate bytes of the state."""

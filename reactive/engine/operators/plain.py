@@ -30,7 +30,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from optimizer import plan
@@ -148,9 +148,7 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             return set_operators.make_intersection_all, ()
         case plan.Aggregate(_, key, aggregates):
             functions = (f for a in aggregates for f in (a.value, *a.functions))
-            if closes(node):
-                return lambda: closing.closing_aggregate(node), (key, *functions)
-            return lambda: plain_aggregate(node), (key, *functions)
+            return lambda: plain_aggregate(node, _kind_of_groups(node)), (key, *functions)
         case plan.Reduce(_, key, function):
             return lambda: _make_reduce(node), (key, function)
         case plan.Top(source, key, keys, limit, offset):
@@ -219,6 +217,12 @@ def closes(node: plan.Aggregate) -> bool:
     if all(table.time is None for table in tables(node)):
         return False
     return closing.closing_of(node) is not None
+
+
+def _kind_of_groups(node: plan.Aggregate) -> Callable[..., GroupAggregates]:
+    """Return the maker of the operator of an aggregate: of groups that close, or of others."""
+    found = closing.closing_of(node) if closes(node) else None
+    return GroupAggregates if found is None else partial(closing.ClosingAggregates, closing=found)
 
 
 def plain_aggregate(
