@@ -247,7 +247,9 @@ class NumberRounds:
             raise NoNumbers
         kept, groups = [], []
         for part in arrangement.parts:
-            kinds = {**part.kinds, **self._found_kinds(part.pairs.form)}
+            own = {Local(f"kept_{place}"): _kind_of(some) for place, some in enumerate(part.kept)}
+            kinds = {name: kind for name, kind in own.items() if kind is not None}
+            kinds |= self._found_kinds(part.pairs.form)
             columns: Iterator[PairColumn] = chain(part.pairs.checked, part.pairs.values)
             if not all(c.width == 1 and _is_arithmetic(c.expr, kinds) for c in columns):
                 raise NoNumbers

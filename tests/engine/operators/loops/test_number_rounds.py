@@ -34,6 +34,7 @@ WEIGHTS: dict[str, list[Any]] = {
     "with others": [1.5, float("nan"), float("inf")],
     "that raise": [1.0, 0, None],
     "zeros": [0.0, 1.0],
+    "integers that are no floats": [2**60 + 1, 3],
 }
 
 
@@ -85,6 +86,22 @@ def test_rows_of_a_number_of_rounds_are_the_same(
         sides[0].view.verify()
 
     run()
+
+
+@pytest.mark.usefixtures("only_whole")
+@pytest.mark.parametrize("weight", [2**60 + 1, 3, 0.5])
+def test_no_error_of_arrays_makes_rounds_careful(
+    weight: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised: list[BaseException] = []
+    monkeypatch.setattr(
+        "reactive.engine.operators.loop.loop_recomputation.reraise_asynchronous", raised.append
+    )
+    with_arrays(monkeypatch, numpy)
+    side = fixed.Side(fixed.ranks, 5, optimize=True)
+    side.edges.add_all([fixed.Edge(n, (7 * n + 1) % 30, weight) for n in range(30)])
+    assert not raised
+    side.view.verify()
 
 
 only_whole = fixed.only_whole
