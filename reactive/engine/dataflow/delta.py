@@ -467,14 +467,12 @@ Moves = Callable[[], Sequence[Move]]
 
 
 class MovesBySource(dict[Any, Moves]):
-    """The moves of a commit, by source node."""
+    """The moves of a commit, by source node.
 
-    __slots__ = ("tick",)
+    tick: the moment to which the commit advances the clock, if it does.
+    """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.tick: datetime | None = None
-        """The moment to which the commit advances the clock, if it does."""
+    tick: datetime | None = None
 
 
 class Lineage(Protocol):
