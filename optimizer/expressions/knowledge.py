@@ -73,7 +73,14 @@ def monotone(*directions: int) -> Callable[[F], F]:
     return mark
 
 
+RISES = "rises"
 SKIPS_NONE = "skips_none"
+
+
+def rises(function: F) -> F:
+    """Mark a function whose result is a number that does not fall as its first argument grows."""
+    function.__dict__[RISES] = True
+    return function
 
 
 def skips_none(function: F) -> F:

@@ -25,8 +25,8 @@ from operator import is_
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, conjuncts, origins, reads
 from optimizer.expressions.text import over
+from optimizer.plans import join_order
 from optimizer.plans.join_lists import extend_of, join_list, outputs
-from optimizer.plans.join_order import without_existential
 from optimizer.plans.properties import bindings, free, may_be_negative, with_present
 from optimizer.traverse import functions, read_functions, with_inputs
 
@@ -92,7 +92,7 @@ def _of_joins(node: plan.Select | plan.Extend) -> plan.Node | None:
         return None
     joins = replace(joins, tests=(*joins.tests, *(over(test, joins.row) for test in asked)))
     row = tuple(over(expr, joins.row) for expr in outputs(node))
-    found = without_existential(joins, frozenset().union(*map(reads, row)))
+    found = join_order.without_existential(joins, frozenset().union(*map(reads, row)))
     if found is None:
         return None
     names, origin = found.names(joins), origins(*made)

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, Parameter
+from optimizer.plans import join_order
 from optimizer.plans.join_lists import JoinList, extend_of, join_list
-from optimizer.plans.join_order import JoinedInputs, best_order, join_in_order
 from optimizer.plans.side_conditions import has_keys
 
 
@@ -35,10 +35,10 @@ def order_joins(node: plan.Node) -> plan.Node:
     joins = join_list(node)
     if joins is None or len(joins.inputs) < 3:
         return node
-    order = best_order(joins)
+    order = join_order.best_order(joins)
     if len(order) - 1 >= joins.without_keys:
         return node
-    made = join_in_order(joins, order)
+    made = join_order.join_in_order(joins, order)
     return _as_written(joins, made) if made.without_keys < joins.without_keys else node
 
 
@@ -54,7 +54,7 @@ def _looks_at_pairs(node: plan.Node) -> bool:
     return False
 
 
-def _as_written(joins: JoinList, made: JoinedInputs) -> plan.Node:
+def _as_written(joins: JoinList, made: join_order.JoinedInputs) -> plan.Node:
     names, of = made.names(joins), [_name_of_binding(joins, expr) for expr in joins.row]
     row = [Lifted(made.read(expr), names, (), len(names)) for expr in joins.row]
     return extend_of(made.node, row, tuple(of))

@@ -34,6 +34,7 @@ MARKS: dict[str, str | tuple[str, ...]] = {
     "run_closure": "closure ",
     "run_fixpoint": "relation ",
     "run_loop": "relation ",
+    "sum_beyond": "pipeline ",
     "sum_sides": "groups of sums ",
     "join_cycles": ("count cycles ", "join cycles "),
     "join_multiway": "multiway ",

@@ -24,7 +24,7 @@ from reactive.engine.compiler.row_tests import constant_tests_of
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.moment import check_prompt
 from reactive.engine.dataflow.node import NOWHERE, Node
-from reactive.engine.operators import cycles, index_by, matching
+from reactive.engine.operators import cycles, index_by, matching, sums_beyond
 from reactive.engine.operators import join as at_operator
 from reactive.engine.operators.fixpoint import closure as closures
 from reactive.engine.operators.fixpoint import fixpoint
@@ -54,6 +54,7 @@ from reactive.engine.operators.plain import (
     plain_operator,
     side_functions,
     sides,
+    spread_bindings,
 )
 from reactive.engine.remote import remote as window
 from reactive.engine.remote import remote_operator as remotes
@@ -61,6 +62,7 @@ from reactive.engine.remote import remote_operator as remotes
 Inputs = tuple[Node, ...]
 WIRED = (
     *(physical.Scan, physical.Multiway, physical.PhysicalCyclicCount, physical.PhysicalCyclicJoin),
+    physical.PhysicalSumsBeyond,
     *(physical.PhysicalFixpoint, physical.PhysicalLoop, physical.PhysicalNest),
 )
 """Physical nodes whose operation depends on their inputs."""
@@ -408,6 +410,22 @@ def _build_factorized_groups(
     return builder.node(node, inputs, make, functions, partnered=_partnered_ports(join))
 
 
+def _build_sums_beyond(builder: Builder, node: physical.PhysicalSumsBeyond, inputs: Inputs) -> Node:
+    """Build the operator that keeps rows by a condition of the sum beyond them."""
+    read = (node.left_key, node.right_key, node.condition, node.without_sum)
+    ports = tuple(dict.fromkeys(inputs))
+    wiring = tuple(map(ports.index, inputs))
+    left_key = spread_bindings(node.left_key, node.left_key.parameters)
+    right_key, condition = callable_of(node.right_key), callable_of(node.condition)
+    without_sum = None if node.without_sum is None else callable_of(node.without_sum)
+
+    def make() -> sums_beyond.SumsBeyond:
+        keys = (left_key, right_key)
+        return sums_beyond.SumsBeyond(keys, condition, without_sum, node.beyond, node.of, wiring)
+
+    return builder.node(node, ports, make, read, wiring=wiring)
+
+
 def _build_fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: Inputs) -> Node:
     """Build the operator that runs all clauses of a recursion."""
     circuit, ports, functions = recursion.circuit_of(
@@ -484,6 +502,7 @@ _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
     physical.PartialSums: _build_partial_sums,
     physical.PairSums: _build_pair_sums,
     physical.FactorizedGroups: _build_factorized_groups,
+    physical.PhysicalSumsBeyond: _build_sums_beyond,
     physical.PhysicalFixpoint: _build_fixpoint,
     physical.PhysicalClosure: _build_closure,
     physical.PhysicalLoop: _build_loop,

@@ -191,6 +191,11 @@ class Chooser:
         """True if a recursion may be run as a closure."""
         return self.generates and CLOSURE not in self._without
 
+    @property
+    def sums(self) -> bool:
+        """True if sums may be stored in the place of rows."""
+        return self.generates and SUMS not in self._without
+
     # Nodes elsewhere.
 
     def depends(self, node: plan.Node) -> bool:

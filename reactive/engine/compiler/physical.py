@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from optimizer import plan
+from optimizer.expr import Lifted
 from optimizer.expressions.text import Nesting, written
 from optimizer.plans import clauses, closures, explain, shredding, side_conditions
 from optimizer.plans import multiway as multiways
@@ -30,6 +32,9 @@ from reactive.engine.compiler import levels
 from reactive.engine.operators import join as join_keys
 from reactive.engine.operators.plain import PipelineSource, Side, side_key_functions, signature
 from reactive.engine.remote import fragments, remote
+
+if TYPE_CHECKING:
+    from optimizer.plans.sums_beyond import BeyondRange
 
 
 @record
@@ -343,6 +348,25 @@ class FactorizedGroups(Physical):
 
     def headline(self) -> str:
         return f"groups of sums {_describe_chain((self.join, *self.between), self.sink)}"
+
+
+@record
+class PhysicalSumsBeyond(Physical):
+    """The left rows for which a condition of a sum over the rows beyond them holds.
+
+    `sources` are the left rows, the right rows, and the row of the condition.
+    """
+
+    sources: tuple[Physical, ...]
+    join: Op
+    left_key: Lifted
+    right_key: Lifted
+    condition: Lifted
+    without_sum: Lifted | None
+    beyond: BeyondRange
+
+    def headline(self) -> str:
+        return f"rows with {written(self.condition)} by sums beyond {self.join}"
 
 
 @record

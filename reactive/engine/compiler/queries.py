@@ -53,6 +53,7 @@ from reactive.engine.compiler.physical import (
     PhysicalCyclicJoin,
     PhysicalIndex,
     PhysicalRangeIndex,
+    PhysicalSumsBeyond,
     Scan,
 )
 from reactive.engine.compiler.templates import Planned, QueryTemplate, Templates
@@ -536,7 +537,7 @@ def ways_that_may_fail(physical: Physical | None) -> set[str]:
         waiting.extend(node.inputs())
         if isinstance(node, Multiway | PhysicalCyclicCount | PhysicalCyclicJoin):
             found.add(MULTIWAY)
-        elif isinstance(node, FactorizedGroups):
+        elif isinstance(node, FactorizedGroups | PhysicalSumsBeyond):
             found.add(SUMS)
         elif isinstance(node, PhysicalClosure):
             found.add(CLOSURE)

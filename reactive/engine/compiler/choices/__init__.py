@@ -21,12 +21,13 @@ from reactive.engine.compiler.choices.run_offloaded import run_offloaded
 from reactive.engine.compiler.choices.run_pipeline import run_pipeline
 from reactive.engine.compiler.choices.scan import scan
 from reactive.engine.compiler.choices.shred_nest import shred_nest
+from reactive.engine.compiler.choices.sum_beyond import sum_beyond
 from reactive.engine.compiler.choices.sum_sides import sum_sides
 from reactive.engine.compiler.chooser import Rule
 
 CHOICES: tuple[Rule, ...] = (
     *(shred_nest, run_offloaded, scan, have_values, run_closure, run_fixpoint, run_loop),
-    *(sum_sides, join_cycles, join_multiway, join_intervals),
+    *(sum_beyond, sum_sides, join_cycles, join_multiway, join_intervals),
     *(probe_indexes, match_rows),
     *(look_up, run_pipeline, apply_operator),
 )

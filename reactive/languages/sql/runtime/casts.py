@@ -11,7 +11,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, ROUND_UP, Context, Decimal, Inval
 from typing import Any
 from uuid import UUID
 
-from optimizer.expressions.knowledge import pure
+from optimizer.expressions.knowledge import pure, rises
 from optimizer.record import record
 from reactive.languages.sql.runtime.intervals import clock_of, interval_of_text, months_of, of_clock
 from reactive.languages.sql.runtime.moments import Unrepresentable
@@ -108,12 +108,14 @@ def _integer_of_text(text: str) -> int:
 
 
 @pure
+@rises
 def to_float(value: Any) -> float:
     """Return a number as a float."""
     return float(value)
 
 
 @pure
+@rises
 def to_decimal(value: Any, precision: int | None, scale: int | None) -> Decimal:
     """Return a number with `scale` digits after the point; raise for too many digits before it.
 
@@ -153,6 +155,7 @@ def bytes_of_uuid(value: UUID) -> bytes:
 
 
 @pure
+@rises
 def to_real(value: Any) -> float:
     """Return a float of four bytes."""
     made: float = struct.unpack("<f", struct.pack("<f", float(value)))[0]

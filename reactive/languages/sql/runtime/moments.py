@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from optimizer.expressions.knowledge import pure, skips_none
+from optimizer.expressions.knowledge import pure, rises, skips_none
 from reactive.languages.sql.runtime.times import EPOCH, Moment, as_timestamp
 
 _DAY = re.compile(r"\s*(-?\d+)([-/\\ ])(\d{1,2})\2(\d{1,2})( \(BC\))?")
@@ -199,6 +199,7 @@ def attempt(function: Callable[..., Any], *values: Any) -> Any:
 
 
 @pure
+@rises
 def coalesce(*values: Any) -> Any:
     """Return the first that is not None."""
     return next((value for value in values if value is not None), None)
