@@ -12,7 +12,7 @@ from optimizer.expr import Apply, Expr, Function, Lifted, walk
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
 from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
-from optimizer.plans.side_conditions import AnyJoin, bounds_of, compares_rows, pair_shapes, residual
+from optimizer.plans.side_conditions import AnyJoin, pair_shapes, residual
 from optimizer.traverse import read_functions
 from reactive.engine.codegen import loop_expressions
 from reactive.engine.codegen import probe_order as order_of_probes
@@ -30,8 +30,6 @@ from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.operators import extremes_by as extremes
 from reactive.engine.operators import (
     index_by,
-    merged_partners,
-    moved_bounds,
     predicate_matching,
     set_operators,
 )
@@ -64,7 +62,6 @@ from reactive.engine.operators.loops.nests import (
     outer_loops,
     partner_loops,
     sums_loops,
-    values_of_pairs,
 )
 from reactive.engine.operators.plain import (
     PipelineSource,
@@ -295,8 +292,12 @@ def make_join_operator(
         if isinstance(node, plan.Aggregate):
             aggregate = plain_aggregate(node)
             sink = lambda pipeline: grouping_sink(node, pipeline, aggregate)  # noqa: E731
-        bounds = _bounds_maker(join, chain, node, sink, (left, right), by_range=by_range)
-        merged = None if by_range else _merged_maker(join, chain, node, sink, (left, right))
+        bounds = joined_groups.bounds_maker(
+            join, chain, node, sink, (left, right), by_range=by_range
+        )
+        merged = (
+            None if by_range else joined_groups.merged_maker(join, chain, node, sink, (left, right))
+        )
         pairing = joined_groups.JoinIndexes(left, right, table, bounds, merged)
 
         def carefully(*deltas: Sequence[Any]) -> Sequence[Pair]:
@@ -311,59 +312,6 @@ def make_join_operator(
         plainly = lambda: operators.run(list(plain().contents()))  # noqa: E731
         batch = partial(recall, "batch", lambda: batch_join_loops(count, of, rest, chain))
         return joined_groups.JoinLoops(pairing, loops, batch, carefully, plainly, text)
-
-    return make
-
-
-def _bounds_maker(
-    join: AnyJoin,
-    chain: tuple[plan.Node, ...],
-    node: plan.Node,
-    sink_of: SinkOf | None,
-    indexes: tuple[index_by.IndexBy, index_by.IndexBy],
-    *,
-    by_range: bool,
-) -> Callable[[], moved_bounds.MovedBounds] | None:
-    """Return the maker of the part that finds moved bounds; None if no values are compared.
-
-    `node` reads the chain. Without a sink, pairs are only counted.
-    """
-    bounds = bounds_of(join) if by_range else None
-    tests = _residual_tests(join)
-    if bounds is None:
-        above = chain if any(node is each for each in (join, *chain[-1:])) else (*chain, node)
-        called = (*tests, *[function.body for function in read_functions(*above)])
-        if not any(map(compares_rows, called)):
-            return None
-    ranges, other = (None, tests) if bounds is None else (bounds.ranges, bounds.other)
-
-    def make() -> moved_bounds.MovedBounds:
-        values: Sequence[Expr] = other
-        if sink_of is not None:
-            values = values_of_pairs(pair_shapes(join), other, chain, sink_of)
-        return moved_bounds.MovedBounds(join, values, indexes, ranges)
-
-    return make
-
-
-def _merged_maker(
-    join: AnyJoin,
-    chain: tuple[plan.Node, ...],
-    node: plan.Node,
-    sink_of: SinkOf,
-    indexes: tuple[index_by.IndexBy, index_by.IndexBy],
-) -> Callable[[], merged_partners.MergedPartners]:
-    """Return the maker of the part that finds rows that what reads the pairs cannot tell apart.
-
-    Partners are merged if `node` aggregates all values: these pairs cannot be replaced by sums.
-    """
-
-    def make() -> merged_partners.MergedPartners:
-        values = values_of_pairs(pair_shapes(join), _residual_tests(join), chain, sink_of)
-        merges = isinstance(node, plan.Aggregate) and any(
-            folded.accumulator.adds_values for folded in node.aggregates
-        )
-        return merged_partners.MergedPartners(join, values, indexes, merges=merges)
 
     return make
 
@@ -387,16 +335,24 @@ def make_outer_join_operator(
     def make() -> matched_loop.OuterJoinRunner | matched_loop.GroupedOuterJoin:
         plain = make_matching_join(join, left, right, recall, by_range=by_range)()
         chained = PlainChain(chain).run
-        bounds = partial(_bounds_maker, join, chain, node, indexes=(left, right), by_range=by_range)
+        bounds = partial(
+            joined_groups.bounds_maker, join, chain, node, indexes=(left, right), by_range=by_range
+        )
         if not isinstance(node, plan.Aggregate):
-            merged = None if by_range else _merged_maker(join, chain, node, ListSink, (left, right))
+            merged = (
+                None
+                if by_range
+                else joined_groups.merged_maker(join, chain, node, ListSink, (left, right))
+            )
             pairing = joined_groups.JoinIndexes(left, right, None, bounds(ListSink), merged)
             found = recall("loop", lambda: loops(ListSink))
             return matched_loop.OuterJoinRunner(plain, pairing, *found, chained)
         groups = plain_aggregate(node)
         again = make_without_reuse if groups.keeps_negative else recall
         sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, groups)  # noqa: E731
-        merged = None if by_range else _merged_maker(join, chain, node, sink, (left, right))
+        merged = (
+            None if by_range else joined_groups.merged_maker(join, chain, node, sink, (left, right))
+        )
         pairing = joined_groups.JoinIndexes(left, right, None, bounds(sink), merged)
         made = again("loop", lambda: loops(sink))
         return matched_loop.GroupedOuterJoin(groups, plain, pairing, *made, chained)
@@ -417,7 +373,11 @@ def make_matching_join(
     Generated loops count the partners of rows. They are built at their first call. A function
     that was not lifted is called for each pair, as a loop also asks about rows that leave.
     """
-    if any(isinstance(part, Apply) for test in _residual_tests(join) for part in walk(test)):
+    if any(
+        isinstance(part, Apply)
+        for test in joined_groups.residual_tests(join)
+        for part in walk(test)
+    ):
         return lambda: plain_join(join, left, right)
 
     def loops(*, keeps_left: bool) -> Made:
@@ -427,7 +387,7 @@ def make_matching_join(
             count, of, _residual(join), keeps_left=keeps_left, is_interned=is_interned
         )
 
-    bounds = _bounds_maker(join, (), join, None, (left, right), by_range=by_range)
+    bounds = joined_groups.bounds_maker(join, (), join, None, (left, right), by_range=by_range)
 
     def counters(keeps_left: bool) -> predicate_matching.PartnerLoop:
         side = "left" if keeps_left else "right"
@@ -443,11 +403,6 @@ def _residual(join: AnyJoin) -> Lifted | None:
     rest = residual(join)
     assert rest is None or isinstance(rest, Lifted)
     return rest
-
-
-def _residual_tests(join: AnyJoin) -> tuple[Expr, ...]:
-    rest = _residual(join)
-    return () if rest is None else (rest.body,)
 
 
 def make_row_sums(
@@ -540,7 +495,7 @@ def make_pair_sums(
             )
 
         above = () if below is not None else chain
-        factors = below or replace(NO_FACTORIZATION, tests=_residual_tests(join))
+        factors = below or replace(NO_FACTORIZATION, tests=joined_groups.residual_tests(join))
         loop, text = recall(
             "loop", lambda: _pair_loops(join, above, factors, called, sink_of, counts=False)
         )

@@ -50,8 +50,12 @@ Source: [i3ql] fusion of selections and projections.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from optimizer import plan
+from optimizer.expr import Expr, Lifted
+from optimizer.plans.side_conditions import AnyJoin, bounds_of, compares_rows, pair_shapes, residual
+from optimizer.traverse import read_functions
 from reactive.engine.codegen.nest import CountSink, ListSink
 from reactive.engine.collections.index import (
     NO_MATCH,
@@ -72,12 +76,10 @@ from reactive.engine.collections.zset import (
     has_both_signs,
     is_mixed,
 )
+from reactive.engine.operators import merged_partners, moved_bounds
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy, KeyedStream
+from reactive.engine.operators.loops.nests import SinkOf, values_of_pairs
 from reactive.engine.runtime.interrupts import reraise_asynchronous
-
-if TYPE_CHECKING:
-    from reactive.engine.operators.merged_partners import MergedPartners
-    from reactive.engine.operators.moved_bounds import MovedBounds
 
 MANY = 16
 """Least number of partners of a single row whose pairs are made as a batch."""
@@ -104,15 +106,15 @@ class JoinIndexes:
         left: IndexBy,
         right: IndexBy,
         table: Callable[[], Iterable[Any]] | None = None,
-        bounds: Callable[[], MovedBounds] | None = None,
-        merged: Callable[[], MergedPartners] | None = None,
+        bounds: Callable[[], moved_bounds.MovedBounds] | None = None,
+        merged: Callable[[], merged_partners.MergedPartners] | None = None,
     ) -> None:
         self.left = left
         self.right = right
         self._merged = merged
-        self._made_merged: MergedPartners | None = None
+        self._made_merged: merged_partners.MergedPartners | None = None
         self._bounds = bounds
-        self._made_bounds: MovedBounds | None = None
+        self._made_bounds: moved_bounds.MovedBounds | None = None
         self._table = table
         """Returns the rows of the left index, if a table stores them."""
 
@@ -157,7 +159,7 @@ class JoinIndexes:
         partners = self._moved_bounds().partners(1 - side, kept, since)
         return (changes, paired, find, partners) if side else (paired, changes, partners, find)
 
-    def _moved_bounds(self) -> MovedBounds:
+    def _moved_bounds(self) -> moved_bounds.MovedBounds:
         """Return the part that finds moved bounds; the first call makes it."""
         assert self._bounds is not None
         if self._made_bounds is None:
@@ -338,6 +340,66 @@ def _find_at_time(before: Callable[..., Any], now: Callable[..., Any]) -> Callab
         return before(key.key, default) if key.__class__ is EarlierKey else now(key, default)
 
     return find
+
+
+def residual_tests(join: AnyJoin) -> tuple[Expr, ...]:
+    """Return the residual predicate of a join, which is lifted, as one test; () without one."""
+    rest = residual(join)
+    assert rest is None or isinstance(rest, Lifted)
+    return () if rest is None else (rest.body,)
+
+
+def bounds_maker(
+    join: AnyJoin,
+    chain: tuple[plan.Node, ...],
+    node: plan.Node,
+    sink_of: SinkOf | None,
+    indexes: tuple[IndexBy, IndexBy],
+    *,
+    by_range: bool,
+) -> Callable[[], moved_bounds.MovedBounds] | None:
+    """Return the maker of the part that finds moved bounds; None if no values are compared.
+
+    `node` reads the chain. Without a sink, pairs are only counted.
+    """
+    bounds = bounds_of(join) if by_range else None
+    tests = residual_tests(join)
+    if bounds is None:
+        above = chain if any(node is each for each in (join, *chain[-1:])) else (*chain, node)
+        called = (*tests, *[function.body for function in read_functions(*above)])
+        if not any(map(compares_rows, called)):
+            return None
+    ranges, other = (None, tests) if bounds is None else (bounds.ranges, bounds.other)
+
+    def make() -> moved_bounds.MovedBounds:
+        values: Sequence[Expr] = other
+        if sink_of is not None:
+            values = values_of_pairs(pair_shapes(join), other, chain, sink_of)
+        return moved_bounds.MovedBounds(join, values, indexes, ranges)
+
+    return make
+
+
+def merged_maker(
+    join: AnyJoin,
+    chain: tuple[plan.Node, ...],
+    node: plan.Node,
+    sink_of: SinkOf,
+    indexes: tuple[IndexBy, IndexBy],
+) -> Callable[[], merged_partners.MergedPartners]:
+    """Return the maker of the part that finds rows that what reads the pairs cannot tell apart.
+
+    Partners are merged if `node` aggregates all values: these pairs cannot be replaced by sums.
+    """
+
+    def make() -> merged_partners.MergedPartners:
+        values = values_of_pairs(pair_shapes(join), residual_tests(join), chain, sink_of)
+        merges = isinstance(node, plan.Aggregate) and any(
+            folded.accumulator.adds_values for folded in node.aggregates
+        )
+        return merged_partners.MergedPartners(join, values, indexes, merges=merges)
+
+    return make
 
 
 class JoinLoops:
