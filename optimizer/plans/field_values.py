@@ -1,18 +1,22 @@
 """Tests of fields against constants: the values that pass, and the values of pinned fields.
 
+A field is a path of names and positions from the row to a value (`field_paths.py`).
+
 `find_values` finds the values of a field that can pass a condition, for look-ups in an index.
 
     o.customer == 7 and o.amount > 3          customer: 7
     o.amount > 3 and o.customer == 7          customer: 7, where the amount of a row is a number
     o.customer in (7, 8)                      customer: 7 or 8
     3 < o.amount <= 10 and o.paid             amount: more than 3, up to 10
+    row[1] == 7                               [1]: 7
 
 Earlier parts of the condition must not raise for the rows that are left out: they cannot raise, or
 they compare fields with constants and do not raise for rows whose fields are of certain classes.
 Other rows are tested with the condition itself, up to the parts that were understood.
 
-Sound:  the field exists and is hashable; a dictionary finds its constants exactly if `==` is true,
-        by the contract for rows. Values that may not compare with the ends of a range are tested.
+Sound:  a dictionary finds the constants of a field exactly if `==` is true, by the contract for
+        rows. Rows without the field, or with a value that has no hash or may not compare with the
+        ends of a range, are tested.
 
 `constant_tests` finds the constants that a condition pins the fields of a row to.
 
@@ -49,8 +53,9 @@ from optimizer.expr import (
     SlotValue,
     conjuncts,
 )
-from optimizer.expressions.knowledge import Shapes, hashable, total
+from optimizer.expressions.knowledge import Shapes, total
 from optimizer.kinds.kind import is_uuid
+from optimizer.plans.field_paths import Path, path_expression, path_of
 from optimizer.record import record
 
 _IN_ORDER = (int, float, bool, Decimal, Fraction, str, bytes, date, datetime, time, timedelta)
@@ -88,13 +93,14 @@ class Between:
 class FieldValues:
     """The values of a field that can pass a condition.
 
-    `needs` maps other fields to the classes whose values make no earlier part raise; `asked` is the
-    number of parts of the condition that decide. The values imply the parts at `places`.
+    `needs` maps other fields to the classes whose values make no earlier part raise (None: all
+    classes, if the field can be read); `asked` is the number of parts of the condition that decide.
+    The values imply the parts at `places`.
     """
 
-    field: Attribute
+    field: Path
     values: Hashable
-    needs: Mapping[str, Classes]
+    needs: Needs
     asked: int
     places: frozenset[int]
 
@@ -106,37 +112,42 @@ def find_values(parts: Sequence[Expr], shapes: Shapes) -> list[FieldValues]:
     ----------
     parts: the tests of the first binding, in their order.
     """
-    values: dict[str, FieldValues] = {}
-    ranges: dict[str, FieldValues] = {}
-    needs: dict[str, Classes] = {}
+    values: dict[Path, FieldValues] = {}
+    ranges: dict[Path, FieldValues] = {}
+    needs: dict[Path, Classes | None] = {}
     for place, part in enumerate(parts):
         match _values_of_test(part, shapes):
             case field, AnyOf(several):
                 here = FieldValues(
                     field, _one_or_any(several), dict(needs), place + 1, frozenset({place})
                 )
-                if field.name not in values or len(several) == 1:
-                    values[field.name] = here
+                if field not in values or len(several) == 1:
+                    values[field] = here
+                if not total(path_expression(field), shapes):
+                    needs.setdefault(field, None)
                 continue
             case field, Between() as bounds:
-                ranges[field.name] = _narrow_range(
-                    ranges.get(field.name), field, bounds, dict(needs), place
-                )
+                ranges[field] = _narrow_range(ranges.get(field), field, bounds, dict(needs), place)
         if total(part, shapes):
             continue
         comparison = compared_field(part, shapes)
         if comparison is None:
             break
-        name, allowed = comparison
-        needs[name] = needs.get(name, allowed) & allowed
+        _limit_classes(needs, *comparison)
     return list({**ranges, **values}.values())
+
+
+def _limit_classes(needs: dict[Path, Classes | None], field: Path, allowed: Classes) -> None:
+    """Allow only some classes of values of a field."""
+    known = needs.get(field)
+    needs[field] = allowed if known is None else known & allowed
 
 
 def _one_or_any(values: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else AnyOf(values)
 
 
-def _values_of_test(part: Expr, shapes: Shapes) -> tuple[Attribute, AnyOf | Between] | None:
+def _values_of_test(part: Expr, shapes: Shapes) -> tuple[Path, AnyOf | Between] | None:
     """Return the field that a single test compares with constants, and the values that pass; else
     None."""
     if not isinstance(part, Operation) or len(part.operands) != 2:
@@ -144,21 +155,21 @@ def _values_of_test(part: Expr, shapes: Shapes) -> tuple[Attribute, AnyOf | Betw
     operator, (left, right) = part.operator, part.operands
     if isinstance(left, Constant) and operator in _MIRRORED:
         operator, left, right = _MIRRORED[operator], right, left
-    if not _is_field(left, shapes):
+    field = path_of(left, shapes)
+    if field is None:
         return None
-    assert isinstance(left, Attribute)
     match operator, right:
         case "==", Constant() if _is_found(value := _value_or_slot(right)):
-            return left, AnyOf((value,))
+            return field, AnyOf((value,))
         case "in", Constant() if right.kind is tuple or right.kind is frozenset:
-            return _any_of(left, right.value)
+            return _any_of(field, right.value)
         case "in", Display("tuple" | "list" | "set", items):
             values = tuple(_value_or_slot(item) for item in items if isinstance(item, Constant))
-            return _any_of(left, values) if len(values) == len(items) else None
+            return _any_of(field, values) if len(values) == len(items) else None
         case "<" | "<=", Constant() if _is_ordered_constant(value := _value_or_slot(right)):
-            return left, Between(None, value, (False, _LESS[operator]))
+            return field, Between(None, value, (False, _LESS[operator]))
         case ">" | ">=", Constant() if _is_ordered_constant(value := _value_or_slot(right)):
-            return left, Between(value, None, (_GREATER[operator], False))
+            return field, Between(value, None, (_GREATER[operator], False))
         case _:
             return None
 
@@ -174,20 +185,11 @@ def _kind(value: Any) -> type[Any]:
     return type(value.value if isinstance(value, SlotValue) else value)
 
 
-def _any_of(field: Attribute, values: Any) -> tuple[Attribute, AnyOf] | None:
+def _any_of(field: Path, values: Any) -> tuple[Path, AnyOf] | None:
     """Return a field with its different values; None if there are none, or one cannot be looked
     up."""
     different = tuple(dict.fromkeys(values)) if all(map(_is_found, values)) else ()
     return (field, AnyOf(different)) if different else None
-
-
-def _is_field(expr: Expr, shapes: Shapes) -> bool:
-    """Return True for a field of the row that is always readable and hashable."""
-    match expr:
-        case Attribute(Parameter(0)):
-            return total(expr, shapes) and hashable(expr, shapes)
-        case _:
-            return False
 
 
 def _is_found(value: Any) -> bool:
@@ -210,9 +212,9 @@ def _is_nan(value: Any) -> bool:
 
 def _narrow_range(
     known: FieldValues | None,
-    field: Attribute,
+    field: Path,
     bounds: Between,
-    needs: Mapping[str, Classes],
+    needs: Needs,
     place: int,
 ) -> FieldValues:
     """Return the range of a field with one more end, from the condition at `place`.
@@ -224,7 +226,7 @@ def _narrow_range(
         return FieldValues(field, bounds, needs, place + 1, frozenset({place}))
     old = known.values
     assert isinstance(old, Between)
-    own = {name: classes for name, classes in needs.items() if name != field.name}
+    own = {other: classes for other, classes in needs.items() if other != field}
     wider = replace(known, needs=own, asked=place + 1, places=known.places | {place})
     if bounds.low is not None and old.low is None and _are_comparable(bounds.low, old.high):
         closed = (bounds.closed[0], old.closed[1])
@@ -242,8 +244,10 @@ def _are_comparable(low: Any, high: Any) -> bool:
     return kinds[0] is kinds[1] or (kinds[0] in numbers and kinds[1] in numbers)
 
 
-Pins = Mapping[str, frozenset[Any]]
+Pins = Mapping[Path, frozenset[Any]]
 Classes = frozenset[type]
+Needs = Mapping[Path, "Classes | None"]
+"""Fields that must be readable, with the allowed classes of their values; None for all classes."""
 KINDS = (str, int, bytes)
 """Constants that a dictionary finds exactly if `==` is true."""
 _ORDERS = frozenset({"<", "<=", ">", ">="})
@@ -293,7 +297,7 @@ def first_threshold(test: Expr, bindings: int) -> Threshold | None:
     return Threshold(place, name, constant.value, operator in _GREATER)
 
 
-class ConstantTests(Mapping[str, frozenset[Any]]):
+class ConstantTests(Mapping[Path, frozenset[Any]]):
     """The fields that conditions pin, each with the values that pass.
 
     `classes`: fields whose values must be of certain classes, or an earlier part may raise.
@@ -306,18 +310,18 @@ class ConstantTests(Mapping[str, frozenset[Any]]):
     def __init__(
         self,
         pins: Pins,
-        classes: Mapping[str, Classes] = MappingProxyType({}),
-        wants: Mapping[str, Hashable] = MappingProxyType({}),
+        classes: Needs = MappingProxyType({}),
+        wants: Mapping[Path, Hashable] = MappingProxyType({}),
     ) -> None:
         self._pins = dict(pins)
         self.classes = dict(classes)
         self.wants = wants
         self.threshold: Threshold | None = None
 
-    def __getitem__(self, field: str) -> frozenset[Any]:
+    def __getitem__(self, field: Path) -> frozenset[Any]:
         return self._pins[field]
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[Path]:
         return iter(self._pins)
 
     def __len__(self) -> int:
@@ -329,70 +333,62 @@ NO_CONSTANT_TESTS = ConstantTests({})
 
 def constant_tests(tests: Iterable[Expr], shapes: Shapes) -> ConstantTests:
     """Return the fields of the first binding that conditions pin, with the values that pass."""
-    pins: dict[str, frozenset[Any]] = {}
-    classes: dict[str, Classes] = {}
-    needed: dict[str, Classes] = {}
+    pins: dict[Path, frozenset[Any]] = {}
+    classes: dict[Path, Classes | None] = {}
+    needed: dict[Path, Classes | None] = {}
     for part in (part for test in tests for part in conjuncts(test)):
-        found = {n: values for n, values in _tests_of(part).items() if _is_total_field(n, shapes)}
+        found = _tests_of(part, shapes)
         if found:
             classes = dict(needed)
-        for name, values in found.items():
-            pins[name] = pins[name] & values if name in pins else values
+        for field, values in found.items():
+            pins[field] = pins[field] & values if field in pins else values
+            if not total(path_expression(field), shapes):
+                needed.setdefault(field, None)
         if found or total(part, shapes):
             continue
         comparison = compared_field(part, shapes)
         if comparison is None:
             break
-        field, allowed = comparison
-        needed[field] = needed[field] & allowed if field in needed else allowed
+        _limit_classes(needed, *comparison)
     return ConstantTests(pins, classes)
 
 
-def compared_field(part: Expr, shapes: Shapes) -> tuple[str, Classes] | None:
+def compared_field(part: Expr, shapes: Shapes) -> tuple[Path, Classes] | None:
     """Return the field that a condition compares with a constant, and the classes that cannot
     raise; else None."""
     match part:
-        case Operation(operator, (Attribute(Parameter(0), name), Constant() as constant)):
+        case Operation(operator, (read, Constant() as constant)) if operator in _ORDERS:
             pass
-        case Operation(operator, (Constant() as constant, Attribute(Parameter(0), name))):
+        case Operation(operator, (Constant() as constant, read)) if operator in _ORDERS:
             pass
         case _:
             return None
-    allowed = _COMPARABLE.get(constant.kind)
-    if operator not in _ORDERS or allowed is None or not _is_total_field(name, shapes):
-        return None
-    return name, allowed
+    allowed, field = _COMPARABLE.get(constant.kind), path_of(read, shapes)
+    return None if allowed is None or field is None else (field, allowed)
 
 
-def _is_total_field(name: str, shapes: Shapes) -> bool:
-    return total(Attribute(Parameter(0), name), shapes)
-
-
-def _tests_of(test: Expr) -> Pins:
+def _tests_of(test: Expr, shapes: Shapes) -> Pins:
     """Return the constants that a test allows for each field; empty if it limits none."""
     match test:
-        case Operation("==", (Attribute(Parameter(0), name), Constant(value))):
-            return _pin(name, (value,))
-        case Operation("==", (Constant(value), Attribute(Parameter(0), name))):
-            return _pin(name, (value,))
-        case Operation(
-            "in", (Attribute(Parameter(0), name), Constant(tuple() | frozenset() as values))
-        ):
-            return _pin(name, values)
-        case Operation("in", (Attribute(Parameter(0), name), Display(_, items))):
+        case Operation("==", (Constant(value), read)) | Operation("==", (read, Constant(value))):
+            return _pin(path_of(read, shapes), (value,))
+        case Operation("in", (read, Constant(tuple() | frozenset() as values))):
+            return _pin(path_of(read, shapes), values)
+        case Operation("in", (read, Display(_, items))):
             constants = [item.value for item in items if isinstance(item, Constant)]
-            return _pin(name, constants) if len(constants) == len(items) else {}
+            return _pin(path_of(read, shapes), constants) if len(constants) == len(items) else {}
         case Or(parts):
-            return _union_of_pins([_tests_of(part) for part in parts])
+            return _union_of_pins([_tests_of(part, shapes) for part in parts])
         case _:
             return {}
 
 
-def _pin(name: str, values: Iterable[Any]) -> Pins:
-    """Return the values by the field's name; empty if one of them is not of the looked-up
-    classes."""
+def _pin(field: Path | None, values: Iterable[Any]) -> Pins:
+    """Return the values by the field; empty for no field, or a value of another class."""
     found = list(values)
-    return {name: frozenset(found)} if all(type(value) in KINDS for value in found) else {}
+    if field is None or not all(type(value) in KINDS for value in found):
+        return {}
+    return {field: frozenset(found)}
 
 
 def _union_of_pins(alternatives: list[Pins]) -> Pins:

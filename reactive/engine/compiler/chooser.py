@@ -38,6 +38,7 @@ from optimizer.expr import Constant, Expr, Lifted, Slot, SlotValue
 from optimizer.lifting.readings import kin_of, replace_captured_values
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, factorization_of
+from optimizer.plans.field_paths import Path
 from optimizer.plans.forms import compared_fields, form_of, own_of, record_fields, with_constants
 from optimizer.plans.properties import bindings, naming_by, nodes
 from optimizer.plans.side_conditions import AnyJoin, bounds_of
@@ -75,7 +76,7 @@ Rule = Callable[["Chooser", plan.Node], Asking[Physical] | None]
 Linear = plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest
 CLOSURE, MULTIWAY, SUMS = "closure", "multiway", "sums"
 """Ways that may fail for the rows."""
-ValuesWanted = Callable[[PhysicalIndex | PhysicalRangeIndex, str], int]
+ValuesWanted = Callable[[PhysicalIndex | PhysicalRangeIndex, Path], int]
 """Returns the number of distinct values of a field in an index of a table.
 
 Without the index: the number of values that readers look for, if they are enough for an index to
@@ -92,7 +93,7 @@ class Candidate:
 
     kind: int
     index: PhysicalIndex | PhysicalRangeIndex
-    field: str
+    field: Path
 
 
 Asked = tuple[tuple[Candidate, ...], int | None]
@@ -132,7 +133,7 @@ class Chooser:
         self.values_wanted = values_wanted
         self.asked: list[Asked] = []
         """The candidates for look-ups, and the chosen one of each."""
-        self.looked_up: list[tuple[PhysicalIndex | PhysicalRangeIndex, str]] = []
+        self.looked_up: list[tuple[PhysicalIndex | PhysicalRangeIndex, Path]] = []
         """The indexes that are looked up, with their fields."""
         self.offloaded = offloaded
         self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())

@@ -7,6 +7,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
+from optimizer.plans.field_paths import Path
 from optimizer.plans.properties import find_groups, is_nested, key_of_group, may_be_negative, naming
 from reactive.engine.collections.zset import Pair, Pairs, consolidate, negate
 from reactive.engine.dataflow import restoration
@@ -166,7 +167,7 @@ def _find_known_rows(leaf: Node) -> Pairs | None:
         return None
 
 
-def early_leaves(indexes: Iterable[tuple[Node, str]]) -> list[Node]:
+def early_leaves(indexes: Iterable[tuple[Node, Path]]) -> list[Node]:
     """Return the leaves of queries that filter a table by a field with a new index.
 
         where o.customer == 1     tested on every row          look up 1 --+

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 from optimizer import plan
 from optimizer.plans import explain
+from optimizer.plans.field_paths import Path
 from optimizer.plans.field_values import Between
 from optimizer.plans.properties import free, nodes, tables
 from optimizer.record import record
@@ -97,7 +98,7 @@ class Queries:
             )
         self.has_checks = False
         """True if a query under a policy is already planned with checks of equality."""
-        self._crowded: list[tuple[Node, str]] = []
+        self._crowded: list[tuple[Node, Path]] = []
         """New indexes, with their fields."""
 
     def optimize(self, written: plan.Node) -> OptimizedPlan:
@@ -398,8 +399,8 @@ class Queries:
 
 
 def _new_indexes(
-    made: Mapping[int, Node], looked_up: Iterable[tuple[Physical, str]]
-) -> list[tuple[Node, str]]:
+    made: Mapping[int, Node], looked_up: Iterable[tuple[Physical, Path]]
+) -> list[tuple[Node, Path]]:
     """Return the indexes that have their first reader."""
     found = [(made[id(index)], field) for index, field in looked_up]
     return [(node, field) for node, field in found if len(node.routes) == 1]
@@ -434,7 +435,7 @@ class CompiledPlan:
     physical: Physical
     nodes: dict[int, Node]
     made: dict[int, Node]
-    looked_up: Sequence[tuple[PhysicalIndex | PhysicalRangeIndex, str]]
+    looked_up: Sequence[tuple[PhysicalIndex | PhysicalRangeIndex, Path]]
     """The indexes that it looks up, with their fields."""
 
 
@@ -495,7 +496,7 @@ def choose_plan(
 def values_wanted(graph: Graph, source: Source) -> ValuesWanted:
     """Return the function that counts the values of a field that readers of a graph look for."""
 
-    def count(index: PhysicalIndex | PhysicalRangeIndex, field: str) -> int:
+    def count(index: PhysicalIndex | PhysicalRangeIndex, field: Path) -> int:
         table = source(index.chain.base)
         made = graph.find(index.does, (table,))
         if made is not None:

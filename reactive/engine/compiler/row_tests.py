@@ -44,7 +44,7 @@ def constant_tests_of(below: PipelineSource, side: Side = NO_SIDE) -> ConstantTe
     if len(bodies) == len(below.chain):
         bodies += _tests_of_side(side, of)
     found = constant_tests(bodies, of)
-    found.wants = {each.field.name: each.values for each in find_values(parts, of)}
+    found.wants = {each.field: each.values for each in find_values(parts, of)}
     return found
 
 

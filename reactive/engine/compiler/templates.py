@@ -43,6 +43,7 @@ from optimizer.expr import Apply, Constant, Expr, Function, Lifted, SlotValue, o
 from optimizer.expressions.simplification import fold_arithmetic
 from optimizer.kinds.fields import ClassCache
 from optimizer.plans import substitution
+from optimizer.plans.field_paths import Path
 from optimizer.plans.properties import nodes
 from optimizer.record import record
 from optimizer.rewriting.optimize import OptimizedPlan
@@ -144,7 +145,7 @@ class QueryTemplate:
 
     optimized: Callable[[], OptimizedPlan]
     physical: Physical
-    looked_up: tuple[tuple[PhysicalIndex | PhysicalRangeIndex, str], ...]
+    looked_up: tuple[tuple[PhysicalIndex | PhysicalRangeIndex, Path], ...]
 
 
 class Templates:

@@ -32,10 +32,11 @@ import sys
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from optimizer.errors import PlanError
+from optimizer.plans.field_paths import Path, path_reader
 from reactive.engine.collections.zset import Pair, UniformDelta
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.dataflow.leaves import ViewRows
@@ -69,11 +70,11 @@ class DiscriminationNetwork:
         """The readers."""
         return [reader for readers in self._by_field for reader in readers.all]
 
-    def group_of(self, node: Node) -> tuple[str, int] | None:
+    def group_of(self, node: Node) -> tuple[Path, int] | None:
         """Return the field by which a reader is found, and the number of its readers; else None."""
         for readers in self._by_field:
             if any(reader is node for reader, _ in readers.all):
-                return readers.name, len(readers.all)
+                return readers.field, len(readers.all)
         return None
 
     def send(self, delta: Sequence[Any], enqueue: Enqueue) -> None:
@@ -91,24 +92,26 @@ def find_network(readers: Sequence[Reader]) -> DiscriminationNetwork | None:
 class _ByField:
     """Readers that compare a field of their rows with constants."""
 
-    __slots__ = ("_classes", "_field", "_wanted", "all", "name")
+    __slots__ = ("_classes", "_read", "_wanted", "all", "field")
 
-    def __init__(self, field: str, readers: list[Reader]) -> None:
-        self.name = field
-        self._field = attrgetter(field)
+    def __init__(self, field: Path, readers: list[Reader]) -> None:
+        self.field = field
+        self._read = path_reader(field)
         self.all = readers
         wanted: dict[Any, list[int]] = {}
         for place, (node, _) in enumerate(readers):
             for value in node.constant_tests[field]:
                 wanted.setdefault(value, []).append(place)
         self._wanted = wanted
-        classes: dict[str, frozenset[type]] = {}
+        classes: dict[Path, frozenset[type] | None] = {}
         for node, _ in readers:
-            for name, allowed in node.constant_tests.classes.items():
-                classes[name] = classes.get(name, allowed) & allowed
-        self._classes = [(attrgetter(name), allowed) for name, allowed in classes.items()]
-        """Fields read before the looked-up one, with the classes of values that cannot raise there.
-        """
+            for other, allowed in node.constant_tests.classes.items():
+                known = classes.get(other)
+                both = known if allowed is None else allowed if known is None else known & allowed
+                classes[other] = both
+        self._classes = [(path_reader(other), allowed) for other, allowed in classes.items()]
+        """Fields read before the looked-up one, with the classes of values that cannot raise there;
+        None for all classes."""
 
     def send(self, delta: Sequence[Any], enqueue: Enqueue) -> None:
         """Send each reader the rows that it needs; all rows if a field cannot be read."""
@@ -130,13 +133,14 @@ class _ByField:
         is_batch = type(delta) is UniformDelta
         items: Sequence[Any] = delta.rows if type(delta) is UniformDelta else delta
         if len(items) == 1 and not self._classes:  # the code below, for one row
-            value = self._field(items[0] if is_batch else items[0][0])
+            value = self._read(items[0] if is_batch else items[0][0])
             if _is_found(type(value)):
                 return {place: [items[0]] for place in self._wanted.get(value, ())}
         rows = items if is_batch else list(map(_row, items))
-        values = list(map(self._field, rows))
+        values = list(map(self._read, rows))
         for read, allowed in self._classes:
-            if not allowed.issuperset(map(type, map(read, rows))):
+            kinds = set(map(type, map(read, rows)))
+            if allowed is not None and not allowed >= kinds:
                 raise TypeError("values that may not compare")
         if not all(map(_is_found, set(map(type, values)))):
             raise TypeError("values with an equality of their own")
@@ -185,12 +189,12 @@ def send(readers: Sequence[Reader], delta: Sequence[Any], enqueue: Enqueue) -> N
         node.inbox[port] = delta
 
 
-def _most_compared(readers: Sequence[Reader]) -> str | None:
+def _most_compared(readers: Sequence[Reader]) -> Path | None:
     """Return the field that most readers compare; ties go to more values.
 
     Return None if no field is compared by `WORTHWHILE` readers.
     """
-    values: dict[str, list[frozenset[Any]]] = {}
+    values: dict[Path, list[frozenset[Any]]] = {}
     for node, _ in readers:
         for field, wanted in node.constant_tests.items():
             values.setdefault(field, []).append(wanted)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optimizer.plans.field_paths import path_text
 from reactive.engine.dataflow import discrimination
 from reactive.engine.dataflow.node import NOWHERE
 
@@ -91,7 +92,7 @@ def describe_route(node: Node) -> str | None:
         network = discrimination.find_network(source.consumers)
         group = None if network is None else network.group_of(node)
         if group is not None:
-            return f"1 of {group[1]} readers, found by {group[0]}"
+            return f"1 of {group[1]} readers, found by {path_text(group[0])}"
         if source.by_key is not None and node.partner_of(port) is not None:
             joins = [each for each, at in source.consumers if each.partner_of(at) is not None]
             return f"1 of {len(joins)} joins, found by the key of a row"

@@ -56,7 +56,7 @@ def pins_of(condition: Callable[[Event], object], row_type: Any = Event) -> Cons
 def test_comparisons_with_constants_pin(
     condition: Callable[[Event], object], expected: dict[str, set[Any]]
 ) -> None:
-    assert pins_of(condition) == expected
+    assert pins_of(condition) == {(name,): values for name, values in expected.items()}
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_what_is_compared_before_must_be_of_its_class(
     condition: Callable[[Event], object], pins: dict[str, Any], classes: dict[str, Any]
 ) -> None:
     found = pins_of(condition)
-    assert found == pins
-    assert found.classes == {name: frozenset(kinds) for name, kinds in classes.items()}
+    assert found == {(name,): values for name, values in pins.items()}
+    assert found.classes == {(name,): frozenset(kinds) for name, kinds in classes.items()}
 
 
 @pytest.mark.parametrize(
@@ -99,5 +99,29 @@ def test_others_do_not(condition: Callable[[Event], object]) -> None:
     assert pins_of(condition) == {}
 
 
-def test_fields_that_a_row_may_not_have_are_not_pinned() -> None:
-    assert pins_of(lambda e: e.kind == "sale", object) == {}
+@pytest.mark.parametrize(
+    ("row_type", "condition", "expected"),
+    [
+        (tuple[str, int], lambda r: r[0] == "sale" and r[-1] == 3, {(0,): {"sale"}, (1,): {3}}),
+        (tuple[str, int], lambda r: r[0][1] == 3, {(0, 1): {3}}),
+        (tuple[Event, int], lambda r: r[0].kind == "sale", {(0, "kind"): {"sale"}}),
+        (
+            Event,
+            lambda r: r[0] == "sale" and r[-2] in (3, 4),
+            {("kind",): {"sale"}, ("number",): {3, 4}},
+        ),
+        (tuple, lambda r: r[-1] == 3, {(-1,): {3}}),
+    ],
+)
+def test_positions_of_tuples_are_pinned(
+    row_type: Any, condition: Callable[[Any], object], expected: dict[Any, Any]
+) -> None:
+    assert pins_of(condition, row_type) == expected
+
+
+def test_fields_that_a_row_may_not_have_are_read_before_later_ones() -> None:
+    found = pins_of(lambda e: e.kind == "sale" and e.number == 3, object)
+    assert found == {("kind",): {"sale"}, ("number",): {3}}
+    assert found.classes == {("kind",): None}
+    known = pins_of(lambda e: e.kind == "sale" and e.number == 3)
+    assert known.classes == {}

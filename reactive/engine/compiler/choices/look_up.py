@@ -16,18 +16,18 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import (
-    Attribute,
     Call,
+    Expr,
     First,
     Lifted,
-    Parameter,
     SlotValue,
     conjunction,
     conjuncts,
     constant,
 )
 from optimizer.plans import side_conditions
-from optimizer.plans.field_values import AnyOf, Between, FieldValues, find_values
+from optimizer.plans.field_paths import path_expression
+from optimizer.plans.field_values import AnyOf, Between, FieldValues, Needs, find_values
 from optimizer.plans.properties import shapes
 from optimizer.plans.side_conditions import SideTerm
 from reactive.engine.collections.index import Range
@@ -60,13 +60,13 @@ def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     for what in find_values(conjuncts(found.body), shapes(below.base)):
         index = _plan_field_index(below.base, found, what)
         if index is not None:
-            candidates.append(Candidate(_rank_lookup(what), index, what.field.name))
+            candidates.append(Candidate(_rank_lookup(what), index, what.field))
             places.append(what)
     best = chooser.best_of(tuple(candidates))
     if best is None:
         return None
     what, index = places[best], candidates[best].index
-    chooser.looked_up.append((index, what.field.name))
+    chooser.looked_up.append((index, what.field))
     rest = _rest(below, found, what)
     return _plan_lookup(node, rest, Lookup(rest.base, index, what.values, Op(rest.base)))
 
@@ -114,6 +114,16 @@ def _rest(below: PipelineSource, test: Lifted, what: FieldValues) -> PipelineSou
     return PipelineSource(rest, first)
 
 
+def _needed(needs: Needs) -> tuple[Expr, ...]:
+    """Return expressions that raise for a row if a field cannot be read or has another class."""
+    found = []
+    for field, classes in sorted(needs.items(), key=str):
+        read = path_expression(field)
+        of = (read, constant(classes))
+        found.append(read if classes is None else Call(constant(join.of_classes), of))
+    return tuple(found)
+
+
 def _is_of_one_family(values: Between) -> bool:
     """Return True if the ends of a range have a common order."""
     try:
@@ -133,11 +143,8 @@ def _plan_field_index(
     Rows have no key if an earlier condition may raise for the classes of their other fields.
     """
     source, below = Scan(table, Op(table)), PipelineSource((), table)
-    needs = tuple(
-        Call(constant(join.of_classes), (Attribute(Parameter(0), name), constant(classes)))
-        for name, classes in sorted(what.needs.items())
-    )
-    by = test.with_body(First(needs, what.field) if needs else what.field)
+    needs, field = _needed(what.needs), path_expression(what.field)
+    by = test.with_body(First(needs, field) if needs else field)
     if isinstance(what.values, Between):
         if not _is_of_one_family(what.values):
             return None
