@@ -76,24 +76,26 @@ Rule = Callable[["Chooser", plan.Node], Asking[Physical] | None]
 Linear = plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest
 CLOSURE, MULTIWAY, SUMS = "closure", "multiway", "sums"
 """Ways that may fail for the rows."""
-ValuesWanted = Callable[[PhysicalIndex | PhysicalRangeIndex, Path], int]
-"""Returns the number of distinct values of a field in an index of a table.
-
-Without the index: the number of values that readers look for, if they are enough for an index to
-pay; else 0.
-"""
-
-
 @record
 class Candidate:
-    """A possible look-up in an index by a field.
+    """A possible look-up in an index by a field, or a first join that others may share.
 
     Of several, the one of the greatest `kind` is used, and of these the one with most values.
     """
 
     kind: int
     index: PhysicalIndex | PhysicalRangeIndex
-    field: Path
+    field: Path | None = None
+    equations: tuple[multiways.Equation, ...] = ()
+    """Without a field: the equations of the joins that share one."""
+
+
+ValuesWanted = Callable[[Candidate], int]
+"""Returns the number of distinct values of a field in an index of a table.
+
+Without the index: the number of values that readers look for, if they are enough for an index to
+pay; else 0. Without a field: the number of multiway joins of the equations, if they are enough.
+"""
 
 
 Asked = tuple[tuple[Candidate, ...], int | None]
@@ -101,7 +103,7 @@ Asked = tuple[tuple[Candidate, ...], int | None]
 
 def best_of(candidates: Sequence[Candidate], values_wanted: ValuesWanted) -> int | None:
     """Return the position of the candidate to look up; None if none pays."""
-    many = [values_wanted(each.index, each.field) for each in candidates]
+    many = [values_wanted(each) for each in candidates]
     places = [place for place, count in enumerate(many) if count]
     return max(places, key=lambda p: (candidates[p].kind, many[p]), default=None)
 

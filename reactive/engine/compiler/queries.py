@@ -27,6 +27,7 @@ from optimizer import plan
 from optimizer.plans import explain
 from optimizer.plans.field_paths import Path
 from optimizer.plans.field_values import Between
+from optimizer.plans.multiway import Equation
 from optimizer.plans.properties import free, nodes, tables
 from optimizer.record import record
 from optimizer.rewriting import equality_checks
@@ -40,6 +41,7 @@ from reactive.engine.compiler.chooser import (
     CLOSURE,
     MULTIWAY,
     SUMS,
+    Candidate,
     Chooser,
     ValuesWanted,
     parameterize_query,
@@ -419,7 +421,8 @@ def _find_failing_way(owner: plan.Node) -> str:
 
 Source = Callable[[Any], Node]
 MANY_READERS = 16
-"""Minimum number of readers with a value of a field for an index of a table."""
+"""Minimum number of readers with a value of a field for an index of a table; of multiway joins of
+the same equations for further ones to run as joins of two."""
 MANY_RANGES = 16
 """Minimum number of ranges of a field for an ordered index; else readers test all rows."""
 
@@ -496,9 +499,12 @@ def choose_plan(
 def values_wanted(graph: Graph, source: Source) -> ValuesWanted:
     """Return the function that counts the values of a field that readers of a graph look for."""
 
-    def count(index: PhysicalIndex | PhysicalRangeIndex, field: Path) -> int:
+    def count(candidate: Candidate) -> int:
+        index, field = candidate.index, candidate.field
         table = source(index.chain.base)
         made = graph.find(index.does, (table,))
+        if field is None:
+            return 0 if made is None else _count_multiway_joins(made, candidate.equations)
         if made is not None:
             return int(made.operator.index.keys) or 1
         found = [reader.constant_tests.wants for reader, _ in table.consumers]
@@ -510,6 +516,13 @@ def values_wanted(graph: Graph, source: Source) -> ValuesWanted:
         return (len(set(values)) or 1) if len(values) >= MANY_READERS else 0
 
     return count
+
+
+def _count_multiway_joins(index: Node, equations: Sequence[Equation]) -> int:
+    """Return the number of multiway joins of these equations that read an index; 0 if few."""
+    ways = [reader.physical for reader, _ in index.consumers]
+    alike = [w for w in ways if isinstance(w, Multiway) and w.multiway.equations == equations]
+    return len(alike) if len(alike) >= MANY_READERS else 0
 
 
 def compile_plan(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) -> CompiledPlan:

@@ -209,8 +209,9 @@ class Templates:
         for candidates, best in asked:
             if best_of(candidates, self._values_wanted) != best:
                 return None
-            if best is not None:
-                looked_up.append((candidates[best].index, candidates[best].field))
+            chosen = None if best is None else candidates[best]
+            if chosen is not None and chosen.field is not None:
+                looked_up.append((chosen.index, chosen.field))
         return QueryTemplate(optimized, physical, tuple(looked_up))
 
     def _learn(
