@@ -38,21 +38,29 @@ from optimizer.expr import Constant, Expr, Lifted, Slot, SlotValue
 from optimizer.lifting.readings import kin_of, replace_captured_values
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, factorization_of
-from optimizer.plans.field_paths import Path
 from optimizer.plans.forms import compared_fields, form_of, own_of, record_fields, with_constants
-from optimizer.plans.properties import bindings, naming_by, nodes
-from optimizer.plans.side_conditions import AnyJoin, bounds_of
+from optimizer.plans.properties import bindings, naming_by, nodes, row_shape, shapes
+from optimizer.plans.side_conditions import AnyJoin, bounds_of, may_raise
 from optimizer.record import record
 from optimizer.rewriting.optimize import is_low
 from optimizer.traverse import with_inputs
 from reactive.engine.compiler import placement as offloaded_nodes
+from reactive.engine.compiler.field_lookups import (
+    Asked,
+    Candidate,
+    FieldIndex,
+    ValuesWanted,
+    best_of,
+    find_lookups,
+    with_tests_in_chain,
+)
 from reactive.engine.compiler.physical import (
+    Lookup,
     Physical,
     PhysicalFixpoint,
     PhysicalIndex,
     PhysicalKeys,
     PhysicalLoop,
-    PhysicalRangeIndex,
 )
 from reactive.engine.operators.loops.grouped import is_in_line
 from reactive.engine.operators.plain import (
@@ -76,36 +84,6 @@ Rule = Callable[["Chooser", plan.Node], Asking[Physical] | None]
 Linear = plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest
 CLOSURE, MULTIWAY, SUMS = "closure", "multiway", "sums"
 """Ways that may fail for the rows."""
-@record
-class Candidate:
-    """A possible look-up in an index by a field, or a first join that others may share.
-
-    Of several, the one of the greatest `kind` is used, and of these the one with most values.
-    """
-
-    kind: int
-    index: PhysicalIndex | PhysicalRangeIndex
-    field: Path | None = None
-    equations: tuple[multiways.Equation, ...] = ()
-    """Without a field: the equations of the joins that share one."""
-
-
-ValuesWanted = Callable[[Candidate], int]
-"""Returns the number of distinct values of a field in an index of a table.
-
-Without the index: the number of values that readers look for, if they are enough for an index to
-pay; else 0. Without a field: the number of multiway joins of the equations, if they are enough.
-"""
-
-
-Asked = tuple[tuple[Candidate, ...], int | None]
-
-
-def best_of(candidates: Sequence[Candidate], values_wanted: ValuesWanted) -> int | None:
-    """Return the position of the candidate to look up; None if none pays."""
-    many = [values_wanted(each) for each in candidates]
-    places = [place for place, count in enumerate(many) if count]
-    return max(places, key=lambda p: (candidates[p].kind, many[p]), default=None)
 
 
 class Chooser:
@@ -135,7 +113,7 @@ class Chooser:
         self.values_wanted = values_wanted
         self.asked: list[Asked] = []
         """The candidates for look-ups, and the chosen one of each."""
-        self.looked_up: list[tuple[PhysicalIndex | PhysicalRangeIndex, Path]] = []
+        self.looked_up: list[FieldIndex] = []
         """The indexes that are looked up, with their fields."""
         self.offloaded = offloaded
         self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
@@ -330,20 +308,52 @@ class Chooser:
         *,
         deferred: bool = False,
         trie: bool = False,
+        drops: bool = False,
     ) -> Asking[PhysicalIndex]:
-        """Return the index of a chain by a key, for the look-ups of a join."""
-        source = yield below.base
-        return PhysicalIndex(owner, source, below, side, arguments, deferred, trie)
+        """Return the index of a chain by a key, for the look-ups of a join.
+
+        `drops`: rows that fail a test of the side change nothing, not even an exception.
+        """
+        if deferred:
+            source = yield below.base
+            return PhysicalIndex(owner, source, below, side, arguments, deferred, trie)
+        tested = with_tests_in_chain(below, side) if drops else (below, side)
+        found = self.look_up(tested[0])
+        if found is None:
+            return PhysicalIndex(owner, (yield below.base), below, side, arguments, False, trie)
+        return PhysicalIndex(owner, found[1], found[0], tested[1], arguments, False, trie)
+
+    def source(self, below: PipelineSource) -> Asking[tuple[PipelineSource, Physical]]:
+        """Return a chain and its source: the table, or a look-up of the first condition."""
+        found = self.look_up(below)
+        return (below, (yield below.base)) if found is None else found
+
+    def look_up(self, below: PipelineSource) -> tuple[PipelineSource, Lookup] | None:
+        """Return the rest of a chain over the best look-up of its first condition, or None.
+
+        The index and field that were chosen are appended to `looked_up`.
+        """
+        found = find_lookups(below)
+        best = self.best_of(tuple(each.candidate for each in found))
+        if best is None:
+            return None
+        self.looked_up.append((found[best].candidate.index, found[best].what.field))
+        return found[best].use()
 
     def indexes(self, node: AnyJoin) -> Asking[tuple[PhysicalIndex, PhysicalIndex | PhysicalKeys]]:
         """Return the indexes of both sides of a join; only keys of the right if they suffice."""
         deferred, (ours, theirs) = self.depends(node), sides(node)
         below, other = self.input_of_join(node.left), self.input_of_join(node.right)
-        left = yield from self.index(node, below, ours, bindings(node.left), deferred=deferred)
+        is_inner = isinstance(node, INNER)
+        can_drop = is_inner and not may_raise(theirs[1], (row_shape(node.right),))
+        count = bindings(node.left)
+        left = yield from self.index(node, below, ours, count, deferred=deferred, drops=can_drop)
         if isinstance(node, plan.SemiJoin | plan.AntiJoin) and by_key_alone(node):
             source = yield other.base
             return left, PhysicalKeys(node, source, other, theirs)
-        return left, (yield from self.index(node, other, theirs, 1, deferred=deferred))
+        can_drop = is_inner and not may_raise(ours[1], shapes(node.left))
+        right = yield from self.index(node, other, theirs, 1, deferred=deferred, drops=can_drop)
+        return left, right
 
 
 def _narrow(root: plan.Node) -> set[int]:

@@ -48,7 +48,7 @@ class InnerGraph:
         chooser = Chooser(
             together,
             CHOICES,
-            lambda index, field: 0,
+            lambda candidate: 0,
             generate=generate,
             offloaded=None,
             without=(CLOSURE, MULTIWAY, SUMS),

@@ -41,11 +41,10 @@ from reactive.engine.compiler.chooser import (
     CLOSURE,
     MULTIWAY,
     SUMS,
-    Candidate,
     Chooser,
-    ValuesWanted,
     parameterize_query,
 )
+from reactive.engine.compiler.field_lookups import Candidate, FieldIndex, ValuesWanted
 from reactive.engine.compiler.leaves import early_leaves, in_place, reattach
 from reactive.engine.compiler.physical import (
     FactorizedGroups,
@@ -54,7 +53,6 @@ from reactive.engine.compiler.physical import (
     PhysicalClosure,
     PhysicalCyclicCount,
     PhysicalCyclicJoin,
-    PhysicalIndex,
     PhysicalRangeIndex,
     PhysicalSumsBeyond,
     Scan,
@@ -438,7 +436,7 @@ class CompiledPlan:
     physical: Physical
     nodes: dict[int, Node]
     made: dict[int, Node]
-    looked_up: Sequence[tuple[PhysicalIndex | PhysicalRangeIndex, Path]]
+    looked_up: Sequence[FieldIndex]
     """The indexes that it looks up, with their fields."""
 
 

@@ -15,6 +15,7 @@ Needs:  the terms of the other side cannot raise; else its rows are paired with 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, conjuncts
@@ -27,6 +28,7 @@ from optimizer.plans.field_values import (
     first_threshold,
 )
 from optimizer.plans.properties import bindings, shapes
+from optimizer.plans.side_conditions import SideTerm
 from reactive.engine.operators.plain import PipelineSource, Side
 
 NO_SIDE: Side = (None, ())
@@ -43,9 +45,20 @@ def constant_tests_of(below: PipelineSource, side: Side = NO_SIDE) -> ConstantTe
     parts = [part for body in bodies for part in conjuncts(body)]
     if len(bodies) == len(below.chain):
         bodies += _tests_of_side(side, of)
+    if not below.chain:
+        parts += [part for term in first_tests(side, of) for part in conjuncts(term.function.body)]
     found = constant_tests(bodies, of)
     found.wants = {each.field: each.values for each in find_values(parts, of)}
     return found
+
+
+def first_tests(side: Side, of: Shapes) -> list[SideTerm]:
+    """Return the tests of a row among the terms of a side, up to a term that may raise."""
+    written, terms = side
+    if written is not None:
+        return []
+    first = takewhile(lambda term: term.is_guard or total(term.function.body, of), terms)
+    return [term for term in first if not term.is_key and not term.is_guard]
 
 
 def _tests_of_limits(below: PipelineSource) -> ConstantTests:

@@ -43,7 +43,6 @@ from optimizer.expr import Apply, Constant, Expr, Function, Lifted, SlotValue, o
 from optimizer.expressions.simplification import fold_arithmetic
 from optimizer.kinds.fields import ClassCache
 from optimizer.plans import substitution
-from optimizer.plans.field_paths import Path
 from optimizer.plans.properties import nodes
 from optimizer.record import record
 from optimizer.rewriting.optimize import OptimizedPlan
@@ -51,15 +50,13 @@ from optimizer.rewriting.phases import Phase
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
 from reactive.engine.compiler.chooser import (
-    Asked,
     Chooser,
     ParameterizedQuery,
     Place,
-    ValuesWanted,
-    best_of,
     with_slots,
 )
-from reactive.engine.compiler.physical import Physical, PhysicalIndex, PhysicalRangeIndex
+from reactive.engine.compiler.field_lookups import Asked, FieldIndex, ValuesWanted, best_of
+from reactive.engine.compiler.physical import Physical
 
 MOST_SHAPES = 256
 """Number of shapes cached in a process."""
@@ -145,7 +142,7 @@ class QueryTemplate:
 
     optimized: Callable[[], OptimizedPlan]
     physical: Physical
-    looked_up: tuple[tuple[PhysicalIndex | PhysicalRangeIndex, Path], ...]
+    looked_up: tuple[FieldIndex, ...]
 
 
 class Templates:

@@ -73,11 +73,11 @@ def _find(
     conditions = side_conditions_of(join) or _NOTHING
     left, right, reaches = ranges.left, ranges.right, join_keys.side_ranges(ranges)
     ours, theirs = chooser.input_of_join(join.left), chooser.input_of_join(join.right)
-    source = yield ours.base
+    ours, source = yield from chooser.source(ours)
     first = PhysicalRangeIndex(
         join, source, ours, conditions.left, bindings(join.left), left, reaches[0]
     )
-    source = yield theirs.base
+    theirs, source = yield from chooser.source(theirs)
     second = PhysicalRangeIndex(join, source, theirs, conditions.right, 1, right, reaches[1])
     return Intervals(node, first, second, Op(join), ops(below.chain), sink_of(node, below))
 

@@ -25,7 +25,8 @@ from optimizer.plans.side_conditions import SideTerm
 from reactive.engine.codegen import probe_order
 from reactive.engine.compiler.choices.probe_indexes import probe_indexes
 from reactive.engine.compiler.choices.run_pipeline import sink_of
-from reactive.engine.compiler.chooser import Asking, Candidate, Chooser
+from reactive.engine.compiler.chooser import Asking, Chooser
+from reactive.engine.compiler.field_lookups import Candidate
 from reactive.engine.compiler.physical import Multiway, Physical, PhysicalIndex, ops
 from reactive.engine.operators.plain import (
     PipelineSource,
@@ -115,4 +116,5 @@ def _plan_input_index(
     made += [(expr, True) for expr in (*exprs, *under)]
     steps = tuple(SideTerm(Lifted(e, ("row",), (), 1), is_key) for e, is_key in made)
     below = chooser.below(node)
-    return (yield from chooser.index(owner, below, (None, steps), 1, trie=bool(under)))
+    is_trie = bool(under)
+    return (yield from chooser.index(owner, below, (None, steps), 1, trie=is_trie, drops=True))

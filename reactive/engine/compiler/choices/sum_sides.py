@@ -75,8 +75,8 @@ def _side(
     pairs_by_ranges = isinstance(join, INNER) and usable_ranges(chooser, join) is not None
     is_split = sums.below is not None and chooser.takes_outer_join(below)
     if pairs_by_ranges or not (is_split or chooser.takes_join(below)):  # such pairs are no sums
-        source = yield join
-        return PartialSums(above, source, below, side, arguments, sums, owner)
+        below, summed = yield from chooser.source(below)
+        return PartialSums(above, summed, below, side, arguments, sums, owner)
     assert isinstance(join, (*INNER, plan.OuterJoin))
     left, right = yield from _plan_summed_sides(
         chooser, owner, join, sums.below or NO_FACTORIZATION

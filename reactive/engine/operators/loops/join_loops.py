@@ -261,7 +261,9 @@ class JoinIndexes:
         These are a few beside the left rows, as in each view of a family of joins.
         """
         left, right = self.left, self.right
-        if right.is_empty or not (left.has_plain_keys and right.has_plain_keys):
+        if right.is_empty and not right.is_made:
+            return False
+        if not (left.has_plain_keys and right.has_plain_keys):
             return False
         count = right.index.rows  # the left rows would be looked up in this index, too
         if not left.is_made and (count > FEW or not left.is_worth_building()):
