@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Sum, Table
+from reactive.engine.compiler import queries
 from reactive.engine.dataflow.discrimination import WORTHWHILE
 
 
@@ -78,10 +79,18 @@ step = st.tuples(st.sampled_from(["orders", "customers"]), st.booleans(), row)
 @pytest.mark.long
 @pytest.mark.parametrize("name", QUERIES)
 @settings(max_examples=25)
-@given(st.lists(st.lists(step, min_size=1, max_size=3), max_size=8), st.booleans())
+@given(st.lists(st.lists(step, min_size=1, max_size=3), max_size=8), st.booleans(), st.booleans())
 def test_they_are_right_after_every_commit(
-    name: str, history: list[list[tuple[str, bool, Any]]], quiet: bool
+    name: str, history: list[list[tuple[str, bool, Any]]], quiet: bool, looks_up: bool
 ) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if looks_up:
+            patch.setattr(queries, "MANY_READERS", 2)
+        run(name, history, quiet)
+
+
+def run(name: str, history: list[list[tuple[str, bool, Any]]], quiet: bool) -> None:
+    """Run a history of commits, and compare each view with its query after each."""
     db, on_error = Database(), "drop" if quiet else "raise"
     orders, customers = db.table(Order, name="orders"), db.table(Customer, name="customers")
     views = [QUERIES[name](orders, customers, k).materialize(on_error=on_error) for k in range(14)]

@@ -176,8 +176,9 @@ def test_they_are_right_after_every_event(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(discrimination, "WORTHWHILE", 2)
-        if shares:  # joins of two in place of multiway joins
+        if shares:  # indexes by field, and joins of two in place of multiway joins
             patch.setattr(queries, "MANY_READERS", 2)
+            patch.setattr(queries, "MANY_RANGES", 2)
         run(QUERIES[name], history, 4, Database(), "drop" if drops else "raise")
 
 
