@@ -10,6 +10,7 @@ from optimizer import plan
 from optimizer.plans.field_paths import Path
 from optimizer.plans.properties import find_groups, is_nested, key_of_group, may_be_negative, naming
 from reactive.engine.collections.zset import Pair, Pairs, consolidate, negate
+from reactive.engine.compiler.physical import Pipeline
 from reactive.engine.dataflow import restoration
 from reactive.engine.dataflow.leaves import (
     BorrowedGroups,
@@ -186,7 +187,8 @@ def early_leaves(indexes: Iterable[tuple[Node, Path]]) -> list[Node]:
         (table,) = index.inputs
         index.order = table.order + 1 - 1 / index.rank
         for reader, _ in table.consumers:
-            if field in reader.constant_tests.wants:
+            is_filter = isinstance(reader.physical, Pipeline)  # indexes of joins stay as they are
+            if is_filter and field in reader.constant_tests.wants:
                 found.update(dict.fromkeys(reader.downstream()))
     return sorted((node for node in found if node.leaf is not None), key=lambda node: node.order)
 

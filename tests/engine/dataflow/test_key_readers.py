@@ -82,6 +82,12 @@ QUERIES: dict[str, Query] = {
     "two joins, by the key": lambda t, k: closed_join(t).where(lambda o, c, n: n.name == k),
     "two joins, the middle": lambda t, k: closed_join(t).where(lambda o, c, n: c.tier == k),
     "two joins, the first": lambda t, k: closed_join(t).where(lambda o, c, n: o.region == k),
+    "two joins of a part": lambda t, k: (
+        t[0]
+        .where(lambda o: o.region == k)
+        .join(t[1], on=lambda o, c: o.customer == c.id)
+        .join(t[2], on=lambda o, c, n: c.nation == n.name)
+    ),
     "two joins, greatest": lambda t, k: (
         closed_join(t).where(lambda o, c, n: n.zone == k).aggregate(Max(lambda o, c, n: o.amount))
     ),

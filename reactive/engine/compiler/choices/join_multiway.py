@@ -15,7 +15,7 @@ Pays:   4.1 times joins of two for triangles; no pairs are held. Not where many 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from typing import Any
 
 from optimizer import plan
@@ -75,17 +75,23 @@ def _follow(
     Return joins of two if many multiway joins differ in the tests of their inputs only.
     """
     relations = inputs_of_multiway(join, multiway)
-    found: dict[Any, PhysicalIndex] = {}
-    for place in range(len(relations)):
-        for key in probe_order.probe_keys(probe_order.probe_order(place, multiway)):
-            if key not in found:
-                found[key] = yield from _plan_input_index(
-                    chooser, (join, multiway), relations[key[0]], key
-                )
-    if chooser.best_of(tuple(_shared_indexes(found.values(), multiway))) is not None:
+    orders = [probe_order.probe_order(place, multiway) for place in range(len(relations))]
+    keys = list(dict.fromkeys(key for order in orders for key in probe_order.probe_keys(order)))
+    of, found = (join, multiway), dict[Any, PhysicalIndex]()
+    whole = [
+        isinstance(relation, plan.Table) and not tests
+        for relation, tests in zip(relations, multiway.tests, strict=True)
+    ]
+    for key in [key for key in keys if whole[key[0]]]:
+        found[key] = yield from _plan_input_index(chooser, of, relations[key[0]], key)
+    if not all(whole) and chooser.best_of(_shared_indexes(found, multiway)) is not None:
         joins_of_two = probe_indexes(chooser, node)
         assert joins_of_two is not None
         return (yield from joins_of_two)
+    for key in keys:
+        if key not in found:
+            found[key] = yield from _plan_input_index(chooser, of, relations[key[0]], key)
+    found = {key: found[key] for key in keys}
     indexes = list(dict.fromkeys(found.values()))
     places = tuple((key, indexes.index(index)) for key, index in found.items())
     joins, chain = ops(tuple(merged_nodes(join, multiway))), ops(below.chain)
@@ -93,15 +99,12 @@ def _follow(
 
 
 def _shared_indexes(
-    indexes: Iterable[PhysicalIndex], multiway: multiways.MultiwayJoin
-) -> Iterator[Candidate]:
-    """Yield the indexes of whole tables, if an input has tests by which joins may differ."""
-    if multiway.is_cyclic or not any(multiway.tests):
-        return
-    for index in indexes:
-        is_whole = not index.chain.chain and all(step.is_key for step in index.side[1])
-        if is_whole and isinstance(index.chain.base, plan.Table):
-            yield Candidate(0, index, None, multiway.equations)
+    indexes: Mapping[Any, PhysicalIndex], multiway: multiways.MultiwayJoin
+) -> tuple[Candidate, ...]:
+    """Return the indexes of whole tables that joins with other tests share."""
+    if multiway.is_cyclic:
+        return ()
+    return tuple(Candidate(0, index, None, multiway.equations) for index in indexes.values())
 
 
 def _plan_input_index(
