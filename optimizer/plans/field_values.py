@@ -46,6 +46,7 @@ from optimizer.expr import (
     Constant,
     Display,
     Expr,
+    Item,
     Operation,
     Or,
     Parameter,
@@ -264,11 +265,12 @@ _COMPARABLE: Mapping[type, Classes] = {
 class Threshold:
     """A limit that the first condition compares a number of a row with.
 
-    `place` is the binding, None for the only one; `field` its field, None for the binding itself.
+    `place` is the binding, None for the only one; `field` its field or position, None for the
+    binding itself.
     """
 
     place: int | None
-    field: str | None
+    field: str | int | None
     limit: int | float
     is_low: bool
 
@@ -288,8 +290,8 @@ def first_threshold(test: Expr, bindings: int) -> Threshold | None:
         return None
     match read:
         case Parameter(index):
-            name = None
-        case Attribute(Parameter(index), name):
+            name: str | int | None = None
+        case Attribute(Parameter(index), name) | Item(Parameter(index), Constant(int() as name)):
             pass
         case _:
             return None

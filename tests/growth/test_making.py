@@ -32,7 +32,7 @@ CHAINS: dict[str, Callable[[Any, Any, int], Any]] = {
     "left_join": lambda query, table, n: query.left_join(
         table, on=lambda r, s: r[0] == s[0]
     ).select(lambda r, s: r),
-    "union": lambda query, table, n: query | table.where(lambda r: r[0] == n),
+    "union": lambda query, table, n: query | table.where(lambda r: r[0] + n == 0),
     "difference": lambda query, table, n: query - table.where(lambda r: r[0] == n),
     "group_by": lambda query, table, n: (
         query.group_by(lambda r: r[0]).aggregate(Count()).select(lambda key, count: (key, count))

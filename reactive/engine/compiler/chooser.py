@@ -314,14 +314,12 @@ class Chooser:
 
         `drops`: rows that fail a test of the side change nothing, not even an exception.
         """
-        if deferred:
+        tested = with_tests_in_chain(below, side) if drops else (below, side)
+        found = None if deferred else self.look_up(tested[0])
+        if found is None:
             source = yield below.base
             return PhysicalIndex(owner, source, below, side, arguments, deferred, trie)
-        tested = with_tests_in_chain(below, side) if drops else (below, side)
-        found = self.look_up(tested[0])
-        if found is None:
-            return PhysicalIndex(owner, (yield below.base), below, side, arguments, False, trie)
-        return PhysicalIndex(owner, found[1], found[0], tested[1], arguments, False, trie)
+        return PhysicalIndex(owner, found[1], found[0], tested[1], arguments, deferred, trie)
 
     def source(self, below: PipelineSource) -> Asking[tuple[PipelineSource, Physical]]:
         """Return a chain and its source: the table, or a look-up of the first condition."""
@@ -329,10 +327,7 @@ class Chooser:
         return (below, (yield below.base)) if found is None else found
 
     def look_up(self, below: PipelineSource) -> tuple[PipelineSource, Lookup] | None:
-        """Return the rest of a chain over the best look-up of its first condition, or None.
-
-        The index and field that were chosen are appended to `looked_up`.
-        """
+        """Return the rest of a chain over the best look-up of its first condition; else None."""
         found = find_lookups(below)
         best = self.best_of(tuple(each.candidate for each in found))
         if best is None:
@@ -344,9 +339,8 @@ class Chooser:
         """Return the indexes of both sides of a join; only keys of the right if they suffice."""
         deferred, (ours, theirs) = self.depends(node), sides(node)
         below, other = self.input_of_join(node.left), self.input_of_join(node.right)
-        is_inner = isinstance(node, INNER)
+        is_inner, count = isinstance(node, INNER), bindings(node.left)
         can_drop = is_inner and not may_raise(theirs[1], (row_shape(node.right),))
-        count = bindings(node.left)
         left = yield from self.index(node, below, ours, count, deferred=deferred, drops=can_drop)
         if isinstance(node, plan.SemiJoin | plan.AntiJoin) and by_key_alone(node):
             source = yield other.base

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
+from optimizer.plans.field_paths import path_reader
 from optimizer.plans.field_values import Threshold
 from reactive.engine.collections.zset import UniformDelta
 from reactive.engine.dataflow import discrimination
@@ -82,12 +82,9 @@ def _in_order(readers: Sequence[Reader]) -> tuple[list[Any], list[Reader]]:
 
 def _value_reader(threshold: Threshold) -> Callable[[Any], Any]:
     """Return the function that reads the compared value of a row."""
-    place, name = threshold.place, threshold.field
-    if place is None:
-        return _itself if name is None else attrgetter(name)
-    if name is None:
-        return itemgetter(place)
-    return lambda row: getattr(row[place], name)
+    place, field = threshold.place, threshold.field
+    steps = [step for step in (place, field) if step is not None]
+    return path_reader(tuple(steps)) if steps else _itself
 
 
 def _itself(row: Any) -> Any:
