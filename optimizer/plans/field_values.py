@@ -1,6 +1,11 @@
 """Tests of fields against constants: the values that pass, and the values of pinned fields.
 
-A field is a path of names and positions from the row to a value (`field_paths.py`).
+A field is a path of names and positions from the row to a value. Reading it may raise, if the class
+of the row does not declare its fields or length.
+
+    row.kind          ("kind",)
+    row[1]            (1,), or ("kind",) of a named tuple
+    row[0].address    (0, "address")
 
 `find_values` finds the values of a field that can pass a condition, for look-ups in an index.
 
@@ -31,12 +36,14 @@ not raise, as above.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import reduce
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -53,11 +60,79 @@ from optimizer.expr import (
     Slot,
     SlotValue,
     conjuncts,
+    constant,
 )
-from optimizer.expressions.knowledge import Shapes, total
+from optimizer.expressions.knowledge import (
+    Shape,
+    Shapes,
+    constructor,
+    readable_fields,
+    shape_of,
+    total,
+)
 from optimizer.kinds.kind import is_uuid
-from optimizer.plans.field_paths import Path, path_expression, path_of
 from optimizer.record import record
+
+Path = tuple[str | int, ...]
+
+
+def path_of(expr: Expr, shapes: Shapes) -> Path | None:
+    """Return the path that an expression reads of the first binding; None for other expressions.
+
+    The first binding itself is no path.
+    """
+    match expr:
+        case Attribute(of, name):
+            last: str | int = name
+        case Item(of, Constant(int() as position)):
+            last = _canonical(position, shape_of(of, shapes))
+        case _:
+            return None
+    if isinstance(of, Parameter):
+        return (last,) if of.index == 0 else None
+    path = path_of(of, shapes)
+    return None if path is None else (*path, last)
+
+
+def _canonical(position: int, shape: Shape) -> str | int:
+    """Return one name for the ways to read an item of a tuple, if its length is known."""
+    if isinstance(shape, tuple):
+        return position % len(shape) if -len(shape) <= position < len(shape) else position
+    if not isinstance(shape, type) or getattr(shape, "__getitem__", None) != tuple.__getitem__:
+        return position
+    names = constructor(shape) or ()
+    is_field = -len(names) <= position < len(names) and names[position] in readable_fields(shape)
+    return names[position] if is_field else position
+
+
+def path_reader(path: Path) -> Callable[[Any], Any]:
+    """Return the function that reads a path of a row.
+
+    >>> path_reader((1, "real"))(("a", 7))
+    7
+    """
+    first, *others = [attrgetter(s) if isinstance(s, str) else itemgetter(s) for s in path]
+    if not others:
+        return first
+    return lambda row: reduce(lambda value, read: read(value), others, first(row))
+
+
+def path_expression(path: Path) -> Expr:
+    """Return the expression that reads a path of the first binding."""
+    found: Expr = Parameter(0)
+    for step in path:
+        found = Attribute(found, step) if isinstance(step, str) else Item(found, constant(step))
+    return found
+
+
+def path_text(path: Path) -> str:
+    """Return a path as it is written after a row.
+
+    >>> path_text(("kind",)), path_text((0, "address")), path_text((1,))
+    ('kind', '[0].address', '[1]')
+    """
+    return "".join(f".{s}" if isinstance(s, str) else f"[{s}]" for s in path).removeprefix(".")
+
 
 _IN_ORDER = (int, float, bool, Decimal, Fraction, str, bytes, date, datetime, time, timedelta)
 _FOUND = frozenset({*_IN_ORDER, type(None)})

@@ -45,15 +45,6 @@ from optimizer.record import record
 from optimizer.rewriting.optimize import is_low
 from optimizer.traverse import with_inputs
 from reactive.engine.compiler import placement as offloaded_nodes
-from reactive.engine.compiler.field_lookups import (
-    Asked,
-    Candidate,
-    FieldIndex,
-    ValuesWanted,
-    best_of,
-    find_lookups,
-    with_tests_in_chain,
-)
 from reactive.engine.compiler.physical import (
     Lookup,
     Physical,
@@ -61,6 +52,15 @@ from reactive.engine.compiler.physical import (
     PhysicalIndex,
     PhysicalKeys,
     PhysicalLoop,
+)
+from reactive.engine.compiler.row_tests import (
+    Asked,
+    Candidate,
+    FieldIndex,
+    ValuesWanted,
+    best_of,
+    find_lookups,
+    with_tests_in_chain,
 )
 from reactive.engine.operators.loops.grouped import is_in_line
 from reactive.engine.operators.plain import (

@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.plans.field_paths import Path
+from optimizer.plans.field_values import Path
 from optimizer.plans.properties import find_groups, is_nested, key_of_group, may_be_negative, naming
 from reactive.engine.collections.zset import Pair, Pairs, consolidate, negate
 from reactive.engine.compiler.physical import Pipeline

@@ -21,13 +21,11 @@ import logging
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from optimizer import plan
 from optimizer.plans import explain
-from optimizer.plans.field_paths import Path
-from optimizer.plans.field_values import Between
-from optimizer.plans.multiway import Equation
+from optimizer.plans.field_values import Between, Path
 from optimizer.plans.properties import free, nodes, tables
 from optimizer.record import record
 from optimizer.rewriting import equality_checks
@@ -44,7 +42,6 @@ from reactive.engine.compiler.chooser import (
     Chooser,
     parameterize_query,
 )
-from reactive.engine.compiler.field_lookups import Candidate, FieldIndex, ValuesWanted
 from reactive.engine.compiler.leaves import early_leaves, in_place, reattach
 from reactive.engine.compiler.physical import (
     FactorizedGroups,
@@ -63,6 +60,10 @@ from reactive.engine.dataflow.node import Node
 from reactive.engine.dataflow.schedule import Fed
 from reactive.engine.operators.operator import BailOut
 from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+if TYPE_CHECKING:
+    from optimizer.plans.multiway import Equation
+    from reactive.engine.compiler.row_tests import Candidate, FieldIndex, ValuesWanted
 
 log = logging.getLogger("reactive")
 T = TypeVar("T")

@@ -55,8 +55,8 @@ from reactive.engine.compiler.chooser import (
     Place,
     with_slots,
 )
-from reactive.engine.compiler.field_lookups import Asked, FieldIndex, ValuesWanted, best_of
 from reactive.engine.compiler.physical import Physical
+from reactive.engine.compiler.row_tests import Asked, FieldIndex, ValuesWanted, best_of
 
 MOST_SHAPES = 256
 """Number of shapes cached in a process."""

@@ -36,7 +36,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from optimizer.errors import PlanError
-from optimizer.plans.field_paths import Path, path_reader
+from optimizer.plans.field_values import Path, path_reader
 from reactive.engine.collections.zset import Pair, UniformDelta
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.dataflow.leaves import ViewRows

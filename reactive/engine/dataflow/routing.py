@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optimizer.plans.field_paths import path_text
+from optimizer.plans.field_values import path_text
 from reactive.engine.dataflow import discrimination
 from reactive.engine.dataflow.node import NOWHERE
 

@@ -18,8 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from optimizer.plans.field_paths import path_reader
-from optimizer.plans.field_values import Threshold
+from optimizer.plans.field_values import Threshold, path_reader
 from reactive.engine.collections.zset import UniformDelta
 from reactive.engine.dataflow import discrimination
 from reactive.engine.dataflow.discrimination import Enqueue, Reader, send, send_found

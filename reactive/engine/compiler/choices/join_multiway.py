@@ -26,8 +26,8 @@ from reactive.engine.codegen import probe_order
 from reactive.engine.compiler.choices.probe_indexes import probe_indexes
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
-from reactive.engine.compiler.field_lookups import Candidate
 from reactive.engine.compiler.physical import Multiway, Physical, PhysicalIndex, ops
+from reactive.engine.compiler.row_tests import Candidate
 from reactive.engine.operators.plain import (
     PipelineSource,
     inputs_of_multiway,
