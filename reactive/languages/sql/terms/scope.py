@@ -16,7 +16,7 @@ no such column, DuckDB takes the first name or two for a column and the rest for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import field, replace
 from operator import is_
@@ -28,15 +28,12 @@ from optimizer.callables.opaque import FROM_TEXT, Opaque
 from optimizer.callables.source import Place
 from optimizer.errors import PlanError, ReactiveError
 from optimizer.expr import (
-    Attribute,
     Expr,
-    Item,
     Lifted,
     Outer,
     Slot,
     SlotValue,
     Subquery,
-    constant,
     substitute,
 )
 from optimizer.kinds.instants import with_instants
@@ -54,8 +51,9 @@ from reactive.languages.sql.terms.errors import (
     start_of,
     take,
 )
+from reactive.languages.sql.terms.fields import columns_with_fields, field_of
 from reactive.languages.sql.terms.folding import with_folded_constants
-from reactive.languages.sql.terms.types import NULL, SqlType, fields_of, type_of_value
+from reactive.languages.sql.terms.types import NULL, fields_of, type_of_value
 from reactive.languages.sql.terms.values import (
     TypedValue,
     as_optional,
@@ -569,42 +567,3 @@ class SqlText:
 def _unread(*row: Any) -> Any:
     """Stands for a part of a text, which is no callable."""
     raise AssertionError(f"SQL is not called: {row!r}")
-
-
-def field_of(value: TypedValue, name: str, *, folded: bool) -> TypedValue | None:
-    """Return a field of a struct or object; None if it has none of the name.
-
-    If `folded`, upper and lower case are the same.
-    """
-    fields = fields_of(value.type)
-    found = name if name in fields else _find_folded(name, fields) if folded else None
-    if found is None:
-        return None
-    if value.type.record is not None:
-        read: Any = Attribute(value.expr, found)
-    else:
-        read = Item(value.expr, constant(value.type.names.index(found)))
-    return TypedValue(read, fields[found], (*value.nulls, read))
-
-
-def _find_folded(name: str, fields: dict[str, SqlType]) -> str | None:
-    """Return the field that has a name in upper or lower case; None if there is none."""
-    return next((each for each in fields if each.casefold() == name.casefold()), None)
-
-
-def columns_with_fields(column: Any) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """Yield what names with dots say if the last of them are fields: a column, and their names.
-
-    >>> node = exp.column("city", "home", "a")
-    >>> [(column.sql(), *names) for column, names in columns_with_fields(node)]
-    [('a.home', 'city'), ('a', 'home', 'city')]
-    """
-    first, *more = column.parts
-    if len(more) > 1:
-        yield exp.Column(this=more[0].copy(), table=first.copy()), _names_of_parts(more[1:])
-    if more:
-        yield exp.Column(this=first.copy()), _names_of_parts(more)
-
-
-def _names_of_parts(parts: list[Any]) -> tuple[str, ...]:
-    return tuple(part.name for part in parts)
