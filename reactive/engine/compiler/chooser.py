@@ -163,8 +163,7 @@ class Chooser:
     def best_of(self, candidates: tuple[Candidate, ...]) -> int | None:
         """Return the position of the candidate to look up, and note it; None if none pays."""
         best = best_of(candidates, self.values_wanted)
-        if candidates:
-            self.asked.append((candidates, best))
+        self.asked += [(candidates, best)] if candidates else []
         return best
 
     @property
@@ -316,15 +315,13 @@ class Chooser:
         """
         tested = with_tests_in_chain(below, side) if drops else (below, side)
         found = None if deferred else self.look_up(tested[0])
-        if found is None:
-            source = yield below.base
-            return PhysicalIndex(owner, source, below, side, arguments, deferred, trie)
-        return PhysicalIndex(owner, found[1], found[0], tested[1], arguments, deferred, trie)
+        below, source = found or (below, (yield below.base))
+        rest = side if found is None else tested[1]
+        return PhysicalIndex(owner, source, below, rest, arguments, deferred, trie)
 
     def source(self, below: PipelineSource) -> Asking[tuple[PipelineSource, Physical]]:
         """Return a chain and its source: the table, or a look-up of the first condition."""
-        found = self.look_up(below)
-        return (below, (yield below.base)) if found is None else found
+        return self.look_up(below) or (below, (yield below.base))
 
     def look_up(self, below: PipelineSource) -> tuple[PipelineSource, Lookup] | None:
         """Return the rest of a chain over the best look-up of its first condition; else None."""
@@ -346,8 +343,8 @@ class Chooser:
             source = yield other.base
             return left, PhysicalKeys(node, source, other, theirs)
         can_drop = is_inner and not may_raise(ours[1], shapes(node.left))
-        right = yield from self.index(node, other, theirs, 1, deferred=deferred, drops=can_drop)
-        return left, right
+        right = self.index(node, other, theirs, 1, deferred=deferred, drops=can_drop)
+        return left, (yield from right)
 
 
 def _narrow(root: plan.Node) -> set[int]:
