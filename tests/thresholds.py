@@ -64,6 +64,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.engine.compiler.templates.LEARNED_AT": Threshold(1),
     "reactive.engine.compiler.templates.MOST_KEYS": Threshold(1, 256),
     "reactive.engine.compiler.templates.MOST_TEMPLATES": Threshold(1, 8),
+    "reactive.engine.compiler.queries.LARGE": Threshold(0),
     "reactive.engine.compiler.queries.MANY_RANGES": Threshold(0),
     "reactive.engine.compiler.queries.MANY_READERS": Threshold(0),
     "reactive.engine.remote.remote_tree.MOST_HERE": Threshold(0),

@@ -40,7 +40,7 @@ from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, factorization_of
 from optimizer.plans.forms import compared_fields, form_of, own_of, record_fields, with_constants
 from optimizer.plans.properties import bindings, naming_by, nodes, row_shape, shapes
-from optimizer.plans.side_conditions import AnyJoin, bounds_of, may_raise
+from optimizer.plans.side_conditions import AnyJoin, bounds_of
 from optimizer.record import record
 from optimizer.rewriting.optimize import is_low
 from optimizer.traverse import with_inputs
@@ -59,6 +59,7 @@ from reactive.engine.compiler.row_tests import (
     FieldIndex,
     ValuesWanted,
     best_of,
+    drops_rows,
     find_lookups,
     with_tests_in_chain,
 )
@@ -314,18 +315,20 @@ class Chooser:
         `drops`: rows that fail a test of the side change nothing, not even an exception.
         """
         tested = with_tests_in_chain(below, side) if drops else (below, side)
-        found = None if deferred else self.look_up(tested[0])
+        found = None if deferred else self.look_up(tested[0], of_join=True)
         below, source = found or (below, (yield below.base))
         rest = side if found is None else tested[1]
         return PhysicalIndex(owner, source, below, rest, arguments, deferred, trie)
 
     def source(self, below: PipelineSource) -> Asking[tuple[PipelineSource, Physical]]:
         """Return a chain and its source: the table, or a look-up of the first condition."""
-        return self.look_up(below) or (below, (yield below.base))
+        return self.look_up(below, of_join=True) or (below, (yield below.base))
 
-    def look_up(self, below: PipelineSource) -> tuple[PipelineSource, Lookup] | None:
+    def look_up(
+        self, below: PipelineSource, *, of_join: bool = False
+    ) -> tuple[PipelineSource, Lookup] | None:
         """Return the rest of a chain over the best look-up of its first condition; else None."""
-        found = find_lookups(below)
+        found = find_lookups(below, of_join=of_join)
         best = self.best_of(tuple(each.candidate for each in found))
         if best is None:
             return None
@@ -337,13 +340,13 @@ class Chooser:
         deferred, (ours, theirs) = self.depends(node), sides(node)
         below, other = self.input_of_join(node.left), self.input_of_join(node.right)
         is_inner, count = isinstance(node, INNER), bindings(node.left)
-        can_drop = is_inner and not may_raise(theirs[1], (row_shape(node.right),))
-        left = yield from self.index(node, below, ours, count, deferred=deferred, drops=can_drop)
+        drops = is_inner and drops_rows(ours, theirs, lambda: (row_shape(node.right),))
+        left = yield from self.index(node, below, ours, count, deferred=deferred, drops=drops)
         if isinstance(node, plan.SemiJoin | plan.AntiJoin) and by_key_alone(node):
             source = yield other.base
             return left, PhysicalKeys(node, source, other, theirs)
-        can_drop = is_inner and not may_raise(ours[1], shapes(node.left))
-        right = self.index(node, other, theirs, 1, deferred=deferred, drops=can_drop)
+        drops = is_inner and drops_rows(theirs, ours, lambda: shapes(node.left))
+        right = self.index(node, other, theirs, 1, deferred=deferred, drops=drops)
         return left, (yield from right)
 
 

@@ -422,6 +422,8 @@ Source = Callable[[Any], Node]
 MANY_READERS = 16
 """Minimum number of readers with a value of a field for an index of a table; of multiway joins of
 the same equations for further ones to run as joins of two."""
+LARGE = 64
+"""Minimum number of rows of a table for joins to look up their rows in an index by a field."""
 MANY_RANGES = 16
 """Minimum number of ranges of a field for an ordered index; else readers test all rows."""
 
@@ -504,6 +506,8 @@ def values_wanted(graph: Graph, source: Source) -> ValuesWanted:
         made = graph.find(index.does, (table,))
         if field is None:
             return 0 if made is None else _count_multiway_joins(made, candidate.equations)
+        if candidate.of_join and (table.size is None or table.size() < LARGE):
+            return 0
         if made is not None:
             return int(made.operator.index.keys) or 1
         found = [reader.constant_tests.wants for reader, _ in table.consumers]

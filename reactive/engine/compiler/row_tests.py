@@ -46,7 +46,7 @@ from optimizer.plans.field_values import (
     path_expression,
 )
 from optimizer.plans.properties import bindings, shapes
-from optimizer.plans.side_conditions import SideTerm
+from optimizer.plans.side_conditions import SideTerm, may_raise
 from optimizer.record import record
 from reactive.engine.collections.index import Range
 from reactive.engine.collections.zset import UnorderedError, family_of
@@ -87,7 +87,7 @@ def constant_tests_of(below: PipelineSource, side: Side = NO_SIDE) -> ConstantTe
 def first_tests(side: Side, of: Shapes) -> list[SideTerm]:
     """Return the tests of a row among the terms of a side, up to a term that may raise."""
     written, terms = side
-    if written is not None:
+    if written is not None or not [term for term in terms if not term.is_key]:
         return []
     first = takewhile(lambda term: term.is_guard or total(term.function.body, of), terms)
     return [term for term in first if not term.is_key and not term.is_guard]
@@ -142,6 +142,8 @@ class Candidate:
     field: Path | None = None
     equations: tuple[multiways.Equation, ...] = ()
     """Without a field: the equations of the joins that share one."""
+    of_join: bool = False
+    """True if a join would otherwise read the whole table once, to index the rows that pass."""
 
 
 ValuesWanted = Callable[[Candidate], int]
@@ -180,6 +182,12 @@ class FoundLookup:
         return rest, Lookup(rest.base, index, self.what.values, Op(rest.base))
 
 
+def drops_rows(side: Side, other: Side, of_other: Callable[[], Shapes]) -> bool:
+    """Return True if a side of an inner join has tests, and rows that fail one change nothing."""
+    has_tests = [term for term in side[1] if not term.is_key]
+    return bool(has_tests) and not may_raise(other[1], of_other())
+
+
 def with_tests_in_chain(below: PipelineSource, side: Side) -> tuple[PipelineSource, Side]:
     """Return a chain with the first tests of a side as its condition, and the rest of the side.
 
@@ -195,7 +203,7 @@ def with_tests_in_chain(below: PipelineSource, side: Side) -> tuple[PipelineSour
     return PipelineSource(chain, below.base), (written, rest)
 
 
-def find_lookups(below: PipelineSource) -> list[FoundLookup]:
+def find_lookups(below: PipelineSource, *, of_join: bool) -> list[FoundLookup]:
     """Return the possible look-ups of the first condition of a chain over a table."""
     test = _first_test(below)
     if test is None:
@@ -204,7 +212,7 @@ def find_lookups(below: PipelineSource) -> list[FoundLookup]:
     for what in find_values(conjuncts(test.body), shapes(below.base)):
         index = _plan_field_index(below.base, test, what)
         if index is not None:
-            candidate = Candidate(_rank_lookup(what), index, what.field)
+            candidate = Candidate(_rank_lookup(what), index, what.field, of_join=of_join)
             found.append(FoundLookup(below, test, what, candidate))
     return found
 
@@ -274,7 +282,7 @@ def _plan_field_index(
     """
     source, below = Scan(table, Op(table)), PipelineSource((), table)
     needs, field = _needed(what.needs), path_expression(what.field)
-    by = test.with_body(First(needs, field) if needs else field)
+    by = Lifted(First(needs, field) if needs else field, test.names, (), 1)  # of no one query
     if isinstance(what.values, Between):
         if not _is_of_one_family(what.values):
             return None

@@ -86,6 +86,7 @@ def test_they_are_right_after_every_commit(
     with pytest.MonkeyPatch.context() as patch:
         if looks_up:
             patch.setattr(queries, "MANY_READERS", 2)
+            patch.setattr(queries, "LARGE", 0)
         run(name, history, quiet)
 
 

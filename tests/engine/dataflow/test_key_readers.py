@@ -185,6 +185,7 @@ def test_they_are_right_after_every_event(
         if shares:  # indexes by field, and joins of two in place of multiway joins
             patch.setattr(queries, "MANY_READERS", 2)
             patch.setattr(queries, "MANY_RANGES", 2)
+            patch.setattr(queries, "LARGE", 0)
         run(QUERIES[name], history, 4, Database(), "drop" if drops else "raise")
 
 

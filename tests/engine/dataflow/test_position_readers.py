@@ -121,6 +121,7 @@ def test_they_are_right_after_every_event(
         if looks_up:
             patch.setattr(queries, "MANY_READERS", 2)
             patch.setattr(queries, "MANY_RANGES", 2)
+            patch.setattr(queries, "LARGE", 0)
         history = data.draw(EVENTS[kind])
         run(kind, QUERIES[name], history, "drop" if drops else "raise")
 

@@ -84,7 +84,8 @@ def _follow(
     ]
     for key in [key for key in keys if whole[key[0]]]:
         found[key] = yield from _plan_input_index(chooser, of, relations[key[0]], key)
-    if not all(whole) and chooser.best_of(_shared_indexes(found, multiway)) is not None:
+    differs = any(multiway.tests) or any(isinstance(each, plan.Where) for each in relations)
+    if differs and chooser.best_of(_shared_indexes(found, multiway)) is not None:
         joins_of_two = probe_indexes(chooser, node)
         assert joins_of_two is not None
         return (yield from joins_of_two)
