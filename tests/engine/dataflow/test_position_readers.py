@@ -24,7 +24,7 @@ class Sale(NamedTuple):
 
 @dataclass(frozen=True)
 class Wrapped:
-    kind: Any
+    kind: int
 
     @property
     def amount(self) -> int:

@@ -43,7 +43,7 @@ Row = tuple[Any, ...]
 # The definition.
 
 
-def compared(one: Row, other: Row, directions: Sequence[tuple[bool, bool]]) -> int:
+def compared(one: Row, other: Row, directions: Sequence[tuple[bool, bool | None]]) -> int:
     for (descending, nulls_first), a, b in zip(directions, one, other, strict=True):
         if a is None or b is None:
             if a is b:
@@ -163,7 +163,7 @@ class Slow:
         return compared((other,), (wanted,), ((descending, nulls),))
 
 
-def in_order(rows: list[Row], directions: Sequence[tuple[bool, bool]]) -> list[Row]:
+def in_order(rows: list[Row], directions: Sequence[tuple[bool, bool | None]]) -> list[Row]:
     def stand(one: Row, other: Row) -> int:
         return compared(one[2], other[2], directions)
 
