@@ -394,7 +394,8 @@ class Database(Uncopyable, Closeable):
         )
         try:
             late_name = f"{stream.name}_late"
-            stream.begin(self.table(row_type, name=late_name, stored=False, replace=replace))
+            late_events = self.table(row_type, name=late_name, stored=False, replace=replace)
+            streams.begin(stream, late_events)
         except BaseException:
             self.drop(stream, views=True)
             raise

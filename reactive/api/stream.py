@@ -97,15 +97,6 @@ class Stream(Table[T, Any], Generic[T]):
             time = take_callable(self._at, 1, role)
         return plan.Table(number, self.name, None, stored, self.row_type, time, self._clock)
 
-    def begin(self, late: Table[T, Any]) -> None:
-        """Start the watermark of a new stream, and set the table of its late events."""
-        self.late = late
-        times = plan.Select(self.plan, as_expression(self._time))
-        group = kept_by(_WatermarkGroup(self._clock, self.name), f"watermark of {self.name}")
-        moved = plan.Reduce(times, Lifted(constant(()), ("time",), (), 1), group)
-        mark = plan.Select(moved, Lifted(Parameter(1), ("key", "watermark"), (), 2))
-        self.watermark = self._new(mark).materialize(f"watermark of {self.name}")
-
     @property
     def _time(self) -> Any:
         return self.plan.time
@@ -270,3 +261,13 @@ def _checked_lateness(lateness: Any) -> Any:
             "  such as timedelta(seconds=10), or 5 for times that are numbers"
         )
     return lateness
+
+
+def begin(stream: Stream[Any], late: Table[Any, Any]) -> None:
+    """Start the watermark of a new stream, and set the table of its late events."""
+    stream.late = late
+    times = plan.Select(stream.plan, as_expression(stream._time))
+    group = kept_by(_WatermarkGroup(stream._clock, stream.name), f"watermark of {stream.name}")
+    moved = plan.Reduce(times, Lifted(constant(()), ("time",), (), 1), group)
+    mark = plan.Select(moved, Lifted(Parameter(1), ("key", "watermark"), (), 2))
+    stream.watermark = stream._new(mark).materialize(f"watermark of {stream.name}")

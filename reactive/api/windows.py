@@ -58,7 +58,7 @@ def plan_windows(
 ) -> plan.Node:
     """Return the plan of the rows of a relation, each with its windows as one more binding."""
     if isinstance(windows, SessionWindows):
-        return windows.plan_over(relation, at)
+        return _plan_with_sessions(windows, relation, at)
     if not isinstance(windows, TimeWindows):
         raise PlanError(
             f"window takes windows of time, not {windows!r:.60}\n"
@@ -125,34 +125,35 @@ class SessionWindows:
     gap: Any
     by: Callable[..., Any] | str | None = None
 
-    def plan_over(self, relation: AnyRelation, at: Any) -> plan.Node:
-        """Return the plan of the rows of a relation, each with its session as one more binding."""
-        of = shapes(relation.plan)
-        count = len(of)
-        time = as_expression(relation._take(at, "the at of window"), of)
-        key = Lifted(constant(()), (), (), count)
-        if self.by is not None:
-            key = as_expression(relation._take(self.by, "the by of session"), of)
-        row = one_value(all_parameters(count))
-        names = time.names if len(time.names) == count else row_names(count)
-        timed = Lifted(
-            tuple_of(row, key.body, Call(constant(in_elapsed_time), (time.body,))),
-            names,
-            (*key.origins, *time.origins),
-            count,
-        )
-        by_key = Lifted(Item(Parameter(0), constant(1)), ("row",), (), 1)
-        clock = closing.clock_of(relation.plan, time)
-        kept = Sessions(self.gap, (row_shape(relation.plan), TimeWindow), clock)
-        group = kept_by(kept, repr(self))
-        groups = plan.Reduce(plan.Select(relation.plan, timed), by_key, group)
-        shown, window = items_of(Parameter(1), 2)
-        columns = (*((shown,) if count == 1 else items_of(shown, count)), window)
-        made = tuple(Lifted(column, ("key", "row"), (), 2) for column in columns)
-        return plan.Extend(groups, (), made, (*binding_names(relation.plan), None))
-
     def __repr__(self) -> str:
         return f"session({self.gap})"
+
+
+def _plan_with_sessions(windows: SessionWindows, relation: AnyRelation, at: Any) -> plan.Node:
+    """Return the plan of the rows of a relation, each with its session as one more binding."""
+    of = shapes(relation.plan)
+    count = len(of)
+    time = as_expression(relation._take(at, "the at of window"), of)
+    key = Lifted(constant(()), (), (), count)
+    if windows.by is not None:
+        key = as_expression(relation._take(windows.by, "the by of session"), of)
+    row = one_value(all_parameters(count))
+    names = time.names if len(time.names) == count else row_names(count)
+    timed = Lifted(
+        tuple_of(row, key.body, Call(constant(in_elapsed_time), (time.body,))),
+        names,
+        (*key.origins, *time.origins),
+        count,
+    )
+    by_key = Lifted(Item(Parameter(0), constant(1)), ("row",), (), 1)
+    clock = closing.clock_of(relation.plan, time)
+    kept = Sessions(windows.gap, (row_shape(relation.plan), TimeWindow), clock)
+    group = kept_by(kept, repr(windows))
+    groups = plan.Reduce(plan.Select(relation.plan, timed), by_key, group)
+    shown, window = items_of(Parameter(1), 2)
+    columns = (*((shown,) if count == 1 else items_of(shown, count)), window)
+    made = tuple(Lifted(column, ("key", "row"), (), 2) for column in columns)
+    return plan.Extend(groups, (), made, (*binding_names(relation.plan), None))
 
 
 @record
