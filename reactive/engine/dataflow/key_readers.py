@@ -270,8 +270,11 @@ def _holder_of(reader: Node, port: int) -> Holder | None:
     other = reader.partner_of(port)
     if other is None or is_deferred(other):
         return None
-    holder = reader.operator if hasattr(reader.operator, "held_keys") else other.operator
-    return holder if holder is reader.operator or _has_join_keys(other) else None
+    matching: Any = reader.operator
+    if hasattr(matching, "held_keys") and not getattr(matching, "has_plain_keys", False):
+        found: Holder = matching  # of sums, these would be the keys that it emits
+        return found
+    return other.operator if _has_join_keys(other) else None
 
 
 def _has_join_keys(node: Node) -> bool:
