@@ -51,9 +51,9 @@ def contents(node: plan.Node, source: Node) -> Any:
         if rows is not None and not is_grouped(node):
             return BorrowedRows(rows)
         by_group = getattr(source.operator, "groups", None)
-        stays = not source.forgets and not may_be_negative(node)
-        if by_group is not None and is_grouped(node) and stays:
-            return BorrowedGroups(by_group)
+        stays = by_group is not None and not source.forgets
+        if stays and is_grouped(node) and not may_be_negative(node):
+            return BorrowedGroups(by_group)  # type: ignore[arg-type]
     if is_nested(node):
         records = SignedRecords if may_be_negative(node) else Records
         return records(key_of_group(node))

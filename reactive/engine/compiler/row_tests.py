@@ -77,7 +77,8 @@ def constant_tests_of(below: PipelineSource, side: Side = NO_SIDE) -> ConstantTe
     parts = [part for body in bodies for part in conjuncts(body)]
     if len(bodies) == len(below.chain):
         bodies += _tests_of_side(side, of)
-    if not below.chain:
+    terms = side[1]
+    if not below.chain and terms and not (terms[0].is_key and not terms[1:]):
         parts += [part for term in first_tests(side, of) for part in conjuncts(term.function.body)]
     found = constant_tests(bodies, of)
     found.wants = {each.field: each.values for each in find_values(parts, of)}
@@ -184,8 +185,10 @@ class FoundLookup:
 
 def drops_rows(side: Side, other: Side, of_other: Callable[[], Shapes]) -> bool:
     """Return True if a side of an inner join has tests, and rows that fail one change nothing."""
-    has_tests = [term for term in side[1] if not term.is_key]
-    return bool(has_tests) and not may_raise(other[1], of_other())
+    for term in side[1]:
+        if not term.is_key:
+            return not may_raise(other[1], of_other())
+    return False
 
 
 def with_tests_in_chain(below: PipelineSource, side: Side) -> tuple[PipelineSource, Side]:

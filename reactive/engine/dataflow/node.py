@@ -142,7 +142,8 @@ class Node:
         self.size: Callable[[], int] | None = None
         """Counts the rows of a table; None for other nodes."""
         self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
-        drops = _is_unstored(self) or getattr(operator, "forgets", False)
+        is_unstored = not inputs and isinstance(plan, Table) and not plan.stored
+        drops = is_unstored or getattr(operator, "forgets", False)
         self.forgets: bool = drops or (
             self.contents is None and any(source.forgets for source in inputs)
         )
@@ -325,10 +326,6 @@ class Node:
     def leaves(self) -> list[Any]:
         """Return the channels of the leaves that depend on this node."""
         return [node.leaf for node in self.downstream() if node.leaf is not None]
-
-
-def _is_unstored(node: Node) -> bool:
-    return not node.inputs and isinstance(node.plan, Table) and not node.plan.stored
 
 
 def is_deferred(node: Node) -> bool:

@@ -152,7 +152,7 @@ class IndexBy:
     @property
     def is_empty(self) -> bool:
         """True if no row has arrived and the index is not built."""
-        return self._is_empty
+        return self._is_empty and self._table is not None
 
     def held_keys(self) -> Collection[Key]:
         """Return the keys that have rows, as they are at any later time."""

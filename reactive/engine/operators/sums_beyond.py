@@ -74,8 +74,8 @@ class SumsBeyond:
     """
 
     __slots__ = (
-        *("_before", "_bound", "_condition", "_keys", "_kinds", "_of", "_orders"),
-        *("_owner", "_sign", "_wiring", "_without_sum", "touched"),
+        *("_before", "_bound", "_condition", "_keys", "_families", "_kinds", "_of"),
+        *("_orders", "_owner", "_sign", "_wiring", "_without_sum", "touched"),
     )
 
     def __init__(
@@ -98,13 +98,17 @@ class SumsBeyond:
         self._bound: dict[Row, int] = {}
         self._kinds: dict[type, int] = {}
         """The number of values of each class."""
-        self._before: tuple[list[Change], dict[Row, int], dict[type, int]] | None = None
+        self._families: dict[Any, int] = {}
+        """The number of keys of each family of classes: two keys of different ones raise."""
+        self._before: (
+            tuple[list[Change], dict[Row, int], dict[type, int], dict[Any, int]] | None
+        ) = None
         self.touched = 0
 
     def step(self, *deltas: Pairs) -> list[Pair]:
         """Return the rows that hold now and did not, or the reverse; exceptions become
         `BailOut`."""
-        self._before = [], self._bound, dict(self._kinds)
+        self._before = [], self._bound, dict(self._kinds), dict(self._families)
         try:
             return self._changed(*[deltas[place] for place in self._wiring])
         except Exception as error:
@@ -137,6 +141,8 @@ class SumsBeyond:
             changed[equal] = None
         if self._kinds.get(float) and self._kinds.get(Decimal):
             raise TypeError("floats and decimals are not added")
+        if len(self._families) > 1:
+            raise TypeError("keys of two families are not compared")
         if bound:
             self._set_bound(bound)
         for equal in self._orders if bound else changed:
@@ -151,6 +157,7 @@ class SumsBeyond:
         for row, weight in left:
             equal, key = key_of(row)
             equal, key = match_key(canonical(equal)), canonical(key)
+            self._count_family(key, weight)
             is_dropped = key is None and of.is_tested
             if equal is not NO_MATCH and not is_dropped and _has_order(key, skips=of.is_tried):
                 yield equal, key, row, weight
@@ -163,6 +170,7 @@ class SumsBeyond:
         for row, weight in right:
             equal, key, value = key_of(row)
             equal, key = match_key(canonical(equal)), canonical(key)
+            self._count_family(key, weight)
             if equal is not NO_MATCH and _has_order(key, skips=self._of.is_tried):
                 if value is not None:
                     yield equal, key, self._sign * self._integer(value, weight) * weight, weight
@@ -170,6 +178,17 @@ class SumsBeyond:
                     raise TypeError("None is added")
                 else:
                     yield equal, key, 0, weight if self._of.counts_none else 0
+
+    def _count_family(self, key: Any, weight: int) -> None:
+        """Count a key that is compared with all others, if that may raise."""
+        if self._of.is_tried or key is None:
+            return
+        family = family_of(key)
+        number = self._families.get(family, 0) + weight
+        if number:
+            self._families[family] = number
+        else:
+            del self._families[family]
 
     def _integer(self, value: Any, weight: int) -> int:
         """Return a value as a multiple of the unit, and count the value."""
@@ -249,7 +268,7 @@ class SumsBeyond:
         """Revert the last step."""
         if self._before is None:
             return
-        changes, self._bound, self._kinds = self._before
+        changes, self._bound, self._kinds, self._families = self._before
         for _, place, amount, count, holds, row, weight in reversed(changes):
             place.amount, place.count, place.holds = amount, count, holds
             if weight is not None:

@@ -244,7 +244,7 @@ OF_MODULE: dict[str, str] = {
         "reactive observable Observable", "its name is tracked; tables and views are observed"
     ),
     **_map_names("transaction atomic", "it is a method: db.transaction()"),
-    **_map_names("Stream Subject Collection DataFrame Dataset", "db.table(row_type) makes a Table"),
+    **_map_names("Subject Collection DataFrame Dataset", "db.table(row_type) makes a Table"),
     **_map_names("KeyMissing MissingKey NotFound", "its name is MissingKeyError"),
     **_map_names("subscribe", "it is a method of tables, relations and views"),
 }

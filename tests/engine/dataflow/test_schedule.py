@@ -15,7 +15,7 @@ def commits_until_generated(views: int) -> int:
     db = Database()
     table: Any = db.table(tuple, name="rows")
     kept = [
-        table.where(lambda row, n=number: row[0] > n)
+        table.where(lambda row, n=number: row[0] % 40 != n)  # not found by a field
         .group_by(lambda row: row[0])
         .aggregate(Sum(lambda row: row[1]))
         .materialize()

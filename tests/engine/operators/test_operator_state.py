@@ -70,6 +70,7 @@ COMPUTED = {
     **dict.fromkeys(
         ("SessionGroup", "WindowGroups", "WindowPartition"), "sorts rows, which is done in C"
     ),
+    "SumsBeyond": "sorts the rows of its inputs, with sums that are added up at once",
     "ExtremesBy": "sorts the values of each key, which its rows hold",
     "CollectedRounds": "the loop that owns it builds it again, of the rows that it collects",
     "Tree": "bags in rows are objects that views have given out",

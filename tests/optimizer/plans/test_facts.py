@@ -110,6 +110,8 @@ def test_every_node_says_where_all_its_callables_are(kind: Any) -> None:
     """A field whose type speaks of a callable is on the path of one of the node's calls."""
     reached = {calls.names[0] for calls in kind.facts.calls}
     holders = {"Function", "Match", "Folded", "Best"}
+    if issubclass(kind, plan.Table):
+        reached.add("time")  # as its key, it is called when a row comes, before any node
     for field in fields(kind):
         if field.init and any(word in str(field.type) for word in holders):
             assert field.name in reached, f"{kind.__name__}.{field.name}"

@@ -261,7 +261,7 @@ class JoinIndexes:
         These are a few beside the left rows, as in each view of a family of joins.
         """
         left, right = self.left, self.right
-        if right.is_empty and not right.is_made:
+        if right.is_empty:
             return False
         if not (left.has_plain_keys and right.has_plain_keys):
             return False
