@@ -82,7 +82,7 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
     if reason is not None:
         raise PlanError(
             f"{role}: {_name_with_place(name, place)} cannot be used in a query: {reason}\n"
-            "  a callable must give the same answer each time; put such values into the rows"
+            f"  a callable must give the same answer each time; {instead_of(reason)}"
         )
     if not _takes(function, parameters):
         _check_parameters(function, parameters, role, _name_with_place(name, place))
@@ -200,6 +200,14 @@ FUNCTIONS = frozenset(
         *("_io.open", "io.open", "posix.urandom", "nt.urandom", "uuid.uuid1", "uuid.uuid4"),
     }
 )
+
+
+def instead_of(reason: str) -> str:
+    """Return what to write instead of a callable that is impure for a reason."""
+    reads_time = reason.rpartition(".")[2] in ("now", "today", "utcnow", "time", "time_ns")
+    return (
+        "write now(), the time of the database" if reads_time else "put such values into the rows"
+    )
 
 
 def impurity(function: Callable[..., Any]) -> str | None:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NoReturn, overload
 from optimizer import plan
 from optimizer.callables import reachable_objects
 from optimizer.callables.captures import Capture, copy_container, defaults, freeze
-from optimizer.callables.opaque import Opaque, impurity, opaque
+from optimizer.callables.opaque import Opaque, impurity, instead_of, opaque
 from optimizer.callables.source import Place, caller
 from optimizer.errors import PlanError
 from optimizer.expr import (
@@ -289,7 +289,7 @@ def call(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Colu
     if reason is not None:
         raise PlanError(
             f"call: {getattr(function, '__name__', function)} cannot be used in a query: {reason}\n"
-            "  a callable must give the same answer each time; put such values into the rows"
+            f"  a callable must give the same answer each time; {instead_of(reason)}"
         )
     return Column(_make_call(constant(function), arguments, named), caller())
 

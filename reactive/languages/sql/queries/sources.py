@@ -28,6 +28,7 @@ from optimizer.expr import (
     reads,
     substitute,
 )
+from reactive.api import clock as clocks
 from reactive.languages.sql.functions.arrays import function_name, series_of
 from reactive.languages.sql.queries.asof import join_asof
 from reactive.languages.sql.queries.grouping import (
@@ -158,7 +159,7 @@ def _rows_of_table(node: Any, around: Scope) -> PlannedRows:
         raise around.error(
             node,
             f"there is no table or view {name!r}{nearest(name, names)}",
-            f"the database has {', '.join(sorted(set(names))) or 'no tables'}",
+            f"the database has {', '.join(sorted({*names} - {clocks.NAME})) or 'no tables'}",
         )
     names = around.replace_names(_alias_columns(node), [name for name, _ in found.columns], node)
     return rows_of_plan(found, node.alias_or_name, names)
