@@ -150,7 +150,7 @@ class Statements:
         """
         some, batch = list(rows), UniformDelta((), -1)  # built before: no call follows the change
         remove_held = getattr(self.store, "remove_held", None)
-        if remove_held is not None and len(some) >= row_gate.MANY:
+        if remove_held is not None and len(some) >= row_gate.MANY and not self.gate.are_odd(some):
             self._lost_at = self._engine.version
             if (gone := remove_held(some)) is not None:
                 batch.rows = gone
