@@ -80,7 +80,7 @@ Reader = plan.Select | plan.Extend | plan.Aggregate | plan.Distinct
 
 @record
 class BeyondRange:
-    """Which rows are beyond a key, and what a condition says of their sum.
+    """The rows that are beyond a key, and the condition on their sum.
 
     Parameters
     ----------

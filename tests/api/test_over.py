@@ -402,7 +402,7 @@ def test_ties_are_in_one_order_whatever_the_history() -> None:
 
 
 def test_a_none_among_keys_is_compared_like_any_value() -> None:
-    """As `order_by` without `nulls=`: the commit is refused, and nothing changes."""
+    """The commit is refused, as by `order_by` without `nulls=`, and nothing changes."""
     db = Database()
     scores = db.table(Score, name="scores")
     view = scores.over(order="price").select(lambda s, w: (s.id, w.rank())).materialize()

@@ -44,7 +44,7 @@ class Price:
 
 
 class Model:
-    """What a stream does, as one would write it: a list, and the greatest time before a commit."""
+    """A stream as one would write it: a list, and the greatest time before a commit."""
 
     def __init__(self, lateness: Any) -> None:
         self.events: list[Sale] = []

@@ -56,7 +56,7 @@ def test_a_change_touches_the_rows_beside_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAR)
 def test_a_number_of_each_row_changes_with_all_rows_before_it(name: str) -> None:
-    """What `explain(costs=True)` says of them, and docs/windows.md."""
+    """The costs of them in `explain(costs=True)` and docs/windows.md."""
     assert touched(FAR[name], 1_000) > 5 * touched(FAR[name], 100)
 
 

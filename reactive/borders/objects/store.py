@@ -79,6 +79,10 @@ class ObjectStore(KeyedStore):
             raise
         return pair
 
+    def remove_held(self, rows: Sequence[Row]) -> Sequence[Row] | None:
+        """Return None: each row is removed by itself, which unlinks its record."""
+        return None
+
     def replace(self, updates: Sequence[Update]) -> list[Pair]:
         """Replace the rows of objects.
 

@@ -148,14 +148,7 @@ class Statements:
 
         If a row is refused, raise the `TableError` of the first such row, and remove none.
         """
-        some, batch = list(rows), UniformDelta((), -1)  # built before: no call follows the change
-        remove_held = getattr(self.store, "remove_held", None)
-        if remove_held is not None and len(some) >= row_gate.MANY and not self.gate.are_odd(some):
-            self._lost_at = self._engine.version
-            if (gone := remove_held(some)) is not None:
-                batch.rows = gone
-                return batch
-        checked, _ = self.gate.all_checked(some, wants_plain=False, is_new=False)
+        checked, _ = self.gate.all_checked(rows, wants_plain=False, is_new=False)
         try:
             return self.remove_known(checked)
         except (Absent, TypeError) as error:
@@ -164,7 +157,10 @@ class Statements:
     def remove_known(self, rows: Sequence[Row]) -> Sequence[Pair]:
         """Remove rows that are checked already, in one loop; return the delta."""
         self._lost_at, batch = self._engine.version, UniformDelta((), -1)
-        batch.rows = self.store.remove_rows(rows)
+        is_many = len(rows) >= row_gate.MANY
+        remove_held = getattr(self.store, "remove_held", None) if is_many else None
+        gone = None if remove_held is None else remove_held(rows)
+        batch.rows = self.store.remove_rows(rows) if gone is None else gone
         return batch
 
     def _add_first(self, row: Row) -> Sequence[Pair]:
