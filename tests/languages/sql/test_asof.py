@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections import Counter
 from dataclasses import dataclass
 
 import pytest
@@ -70,9 +72,32 @@ def test_histories_agree_with_duckdb(text: str) -> None:
         view.verify()
 
 
+def test_match_condition_is_the_inequality() -> None:
+    """Snowflake's spelling; the words stay a name elsewhere."""
+    rnd, db = random.Random(SEED), Database()
+    trades, quotes = db.table(Trade, name="ts"), db.table(Quote, name="qs")
+    trades.add_all(Trade(n, rnd.choice("ab"), rnd.randrange(20)) for n in range(30))
+    quotes.add_all(Quote(n, rnd.choice("ab"), n) for n in range(20))
+    for half, symbol in itertools.product(("", "left"), (">=", ">", "<=", "<")):
+        start, test = f"select t.id, q.qid from ts t asof {half} join qs q", f"t.tm {symbol} q.tm"
+        plain = db.sql(f"{start} on t.k = q.k and {test}").materialize()
+        assert len(plain) > 10
+        for on in ("on t.k = q.k", "using (k)"):
+            other = db.sql(f"{start} match_condition ({test}) {on}").materialize()
+            assert Counter(other) == Counter(plain)
+    db.execute("create table names (match_condition int)")
+    db.execute("insert into names values (3)")
+    assert db.sql("select match_condition from names where match_condition > 2").first() == (3,)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (
+            "from ts asof join qs match_condition (ts.tm >= qs.tm) on ts.tm > qs.tm",
+            "one inequality, and got 2",
+        ),
+        ("from ts join qs match_condition (ts.tm >= qs.tm)", "MATCH CONDITION is not supported"),
         ("from ts asof join qs on ts.k = qs.k", "one inequality, and got 0"),
         ("from ts asof join qs on ts.tm >= qs.tm and ts.k > qs.k", "one inequality, and got 2"),
         ("from ts asof right join qs on ts.tm >= qs.tm", "ASOF RIGHT JOIN is not supported"),

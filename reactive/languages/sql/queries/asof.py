@@ -4,6 +4,7 @@
     <=                                                 the first one at or after it
     >, <                                               not at the same time
     using (id, at)                                     the last column is the time: >=
+    t asof join q match_condition (t.at >= q.at) on t.id = q.id        as in Snowflake
 
 A row has no partner if one of its values is NULL; ASOF LEFT JOIN keeps it.
 """
@@ -91,12 +92,13 @@ def _conditions(
     shared: list[tuple[str, TypedValue, TypedValue]],
 ) -> tuple[list[Sides], Sides, Any]:
     """Return the pairs of equal values, the pair of times, and the class of the inequality."""
-    keys: list[Sides] = [(one, other) for _, one, other in shared[:-1]]
-    times: list[tuple[Any, Sides]] = [(exp.GTE, shared[-1][1:])] if shared else []
-    on = join.args.get("on")
+    given = join.args.get("match_condition")
+    equal = shared if given is not None else shared[:-1]
+    keys: list[Sides] = [(one, other) for _, one, other in equal]
+    times: list[tuple[Any, Sides]] = [(exp.GTE, shared[-1][1:])] if len(equal) < len(shared) else []
     scope = side_by_side(left, right, None).scope(around)
-    for test in _tests(on) if on is not None else ():
-        kind, sides = _comparison(test, scope, left.bindings, join, around)
+    for test in (each for on in (join.args.get("on"), given) if on for each in tests_in(on)):
+        kind, sides = _comparison(test, scope, left.bindings, around)
         if kind is exp.EQ:
             keys.append(sides)
         else:
@@ -111,32 +113,45 @@ def _conditions(
     return keys, pair, symbol
 
 
-def _tests(on: Any) -> Iterator[Any]:
+def tests_in(on: Any) -> Iterator[Any]:
     """Return the conditions that AND joins."""
     if isinstance(on, exp.Paren):
-        yield from _tests(on.this)
+        yield from tests_in(on.this)
     elif isinstance(on, exp.And):
-        yield from _tests(on.this)
-        yield from _tests(on.expression)
+        yield from tests_in(on.this)
+        yield from tests_in(on.expression)
     else:
         yield on
 
 
-def _comparison(test: Any, scope: Scope, place: int, join: Any, around: Scope) -> tuple[Any, Sides]:
+def _comparison(test: Any, scope: Scope, place: int, around: Scope) -> tuple[Any, Sides]:
     """Return the class of a comparison, and its values of the left and of the right."""
+    found = compared_sides(test, scope, place, around)
+    if found is None:
+        raise around.error(
+            test,
+            f"ASOF JOIN cannot be on {test.sql()}",
+            "compare a value of the left with one of the right; other conditions go to WHERE",
+        )
+    return found
+
+
+def compared_sides(test: Any, scope: Scope, place: int, around: Scope) -> tuple[Any, Sides] | None:
+    """Return the class of a comparison, and its values of the left and of the right.
+
+    Return None for a condition that is no comparison of both sides. `place` is the first binding
+    of the right.
+    """
     kind: Any = type(test)
-    if kind is exp.EQ or kind in _FLIPPED:
-        one, other = align(test, around, scope.value(test.this), scope.value(test.expression))
-        first, second = (reads(value.expr) for value in (one, other))
-        if place not in first and second == {place}:
-            return kind, (one, other)
-        if place not in second and first == {place}:
-            return _FLIPPED.get(kind, kind), (other, one)
-    raise around.error(
-        test,
-        f"ASOF JOIN cannot be on {test.sql()}",
-        "compare a value of the left with one of the right; other conditions go to WHERE",
-    )
+    if kind is not exp.EQ and kind not in _FLIPPED:
+        return None
+    one, other = align(test, around, scope.value(test.this), scope.value(test.expression))
+    first, second = (reads(value.expr) for value in (one, other))
+    if place not in first and second == {place}:
+        return kind, (one, other)
+    if place not in second and first == {place}:
+        return _FLIPPED.get(kind, kind), (other, one)
+    return None
 
 
 def _timed(

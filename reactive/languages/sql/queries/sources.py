@@ -6,6 +6,7 @@ a join b using (id)         one column id: of the left, of the right, or the one
 a, lateral (select ...)     the rows that a query has for each row of a
 a, unnest(a.items) x        one row for each element
 a asof join b on ...        the one row of b that is nearest in time (`asof.py`)
+a join b for system_time as of proctime()    rows as of the commit of a (`temporal_join.py`)
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from reactive.languages.sql.queries.join_columns import (
 )
 from reactive.languages.sql.queries.ordering import limits
 from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
+from reactive.languages.sql.queries.temporal_join import join_as_of_commit
 from reactive.languages.sql.terms.errors import nearest, peek
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT
@@ -126,6 +128,12 @@ def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
         case exp.Table(this=exp.Func() | exp.Anonymous() as call):
             return _unnest_item(call, node, around, left)
         case exp.Table():
+            if peek(node, "version") is not None:
+                raise around.error(
+                    node,
+                    "FOR SYSTEM_TIME is of the right side of a join",
+                    "FROM events e JOIN prices FOR SYSTEM_TIME AS OF PROCTIME() p ON ...",
+                )
             return _with_joins(_rows_of_table(node, around), node, around)
         case exp.Subquery(this=exp.Table() | exp.Subquery() as inner) if not node.alias:
             return _with_joins(source(inner, around, None), node, around)
@@ -196,6 +204,9 @@ def _join_item(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
         return _lateral(left, inner, join, around)
     if isinstance(item, exp.Unnest) or _is_call(item):
         return _filtered_join(_unnest_item(_call_of(item), item, around, left, side), join, around)
+    if isinstance(item, exp.Table) and peek(item, "version") is not None and not method:
+        right = _with_joins(_rows_of_table(item, around), item, around)
+        return join_as_of_commit(left, right, join, around)
     right = source(item, around, left)
     if method == "ASOF":
         return join_asof(left, right, join, around)

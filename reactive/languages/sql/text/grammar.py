@@ -69,7 +69,7 @@ class ArrayKeyword:
 
 
 class DuckDBGrammar(DuckDB):
-    """The grammar of DuckDB, with positions in arrays as written."""
+    """The grammar of DuckDB; positions in arrays as written, and Snowflake's MATCH_CONDITION."""
 
     INDEX_OFFSET = 0
 
@@ -77,11 +77,13 @@ class DuckDBGrammar(DuckDB):
         """The tokenizer of DuckDB."""
 
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
+        KEYWORDS = {**DuckDB.Tokenizer.KEYWORDS, "MATCH_CONDITION": TokenType.MATCH_CONDITION}
 
     class Parser(ColumnWords, ArrayKeyword, DuckDB.Parser):  # type: ignore[valid-type, misc]
         """The parser of DuckDB."""
 
         COLUMN_DIALECT = "duckdb"
+        TABLE_ALIAS_TOKENS = DuckDB.Parser.TABLE_ALIAS_TOKENS - {TokenType.MATCH_CONDITION}
 
         def _parse_primary(self) -> Any:
             """Parse a primary; `.5` keeps its text, whose type differs from that of `0.5`."""
