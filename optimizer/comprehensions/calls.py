@@ -53,7 +53,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import total
-from optimizer.lifting.lift import Unreadable, read_callable_as_expr
+from optimizer.lifting.lift import Unreadable, free_names, read_callable_as_expr
 from optimizer.lifting.readings import UNSET, part_of
 from optimizer.subqueries.error_freedom import kinds, known_of
 
@@ -417,21 +417,12 @@ def _read_over(node: ast.Call, reader: Any, reading: Any) -> Expr:
     given: dict[str, Any] = {}
     swapped = _SwapLambdas(reader.function, given).visit(deepcopy(node))
     made = part_of(swapped, [*given], reader.function, reader.origin.function)
-    if made is None or not _free_names(node).isdisjoint(reader.bound):
+    if made is None or not free_names(node).isdisjoint(reader.bound):
         why = "reads variables of a comprehension"
         raise refusal_at(node, reader, why, "over(...) takes functions of its own rows")
     found = made.function(*given.values())
     reading.sources[id(found)] = found
     return relation(reading.engine.plan_of(found), "row")
-
-
-def _free_names(node: ast.AST) -> set[str]:
-    """Return the names of a part, without those of parameters of lambdas in it."""
-    if isinstance(node, ast.Name):
-        return {node.id}
-    own = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
-    own = own if isinstance(node, ast.Lambda) else set()
-    return set[str]().union(*map(_free_names, ast.iter_child_nodes(node))) - own
 
 
 class _SwapLambdas(ast.NodeTransformer):

@@ -443,13 +443,25 @@ class Reader:
         """
         if self.origin.queries is not None:
             self.origin.queries.check_kept(node, self)
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        names = free_names(node)
         needed = [name for name in self.bound if name in names]
         made = part_of(node, needed, self.function, self.origin.function, bag)
         if made is None:
             raise Unreadable(f"{ast.unparse(node)!r:.60} in it")
         arguments = tuple(self.bound[name] for name in needed)
         return Apply(made, arguments, f"{kind_shown(node)} at line {node.lineno}")
+
+
+def free_names(node: ast.AST) -> set[str]:
+    """Return the names of a part, without those of parameters of lambdas in it."""
+    if isinstance(node, ast.Name):
+        return {node.id}
+    found = set[str]().union(*map(free_names, ast.iter_child_nodes(node)))
+    if not isinstance(node, ast.Lambda):
+        return found
+    own = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+    inside = free_names(node.body) - own
+    return inside | free_names(node.args)
 
 
 def _check_length(expr: Expr) -> None:

@@ -7,6 +7,7 @@ The callables are read, not run: no object of the class is ever made.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias, TypeVar, final, overload
 
 from optimizer.errors import PlanError
@@ -14,6 +15,7 @@ from reactive.api.aggregates import Divisible, Less, Summable
 
 V = TypeVar("V")
 D = TypeVar("D")
+S = TypeVar("S")
 L = TypeVar("L", bound=Less)
 Rows: TypeAlias = tuple[int | None, int | None]
 """A frame by rows: the first and the last, counted from the row; None for an end of the partition.
@@ -247,6 +249,63 @@ class RowWindow:
         median.
         """
         _refuse("quantile")
+
+    # Folds of the rows up to the row.
+
+    @overload
+    def scan(self, value: V, step: Callable[[V, V], V]) -> V: ...
+    @overload
+    def scan(self, value: V, step: Callable[[S, V], S], start: S) -> S: ...
+    def scan(self, value: Any, step: Callable[[Any, Any], Any], start: Any = None) -> Any:
+        """Return the state after the row, folded over the values of the rows up to it, in order.
+
+        When a row comes or goes, the step is called for the rows from its place on, up to the first
+        whose state is equal to the one before: states behind it are, too. So a row at the end costs
+        one call, and one in the middle as many as the state remembers it.
+
+        Parameters
+        ----------
+        value: an expression of the row, None included.
+        step: a callable, (state, value) -> state. It must depend on nothing else, and return a new
+            state that has a hash, such as a number or a tuple. Equal states must be alike to it;
+            NaN equals NaN.
+        start: the state before the first row; without it, the first row's value is its state.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> moves = db.table(tuple[int, int], name="moves")
+        >>> balances = moves.over(order=lambda m: m[0]).select(
+        ...     lambda m, w: (m[0], w.scan(m[1], lambda balance, x: max(0, balance + x), 0))
+        ... ).materialize()
+        >>> moves.add_all([(1, 3), (2, -5), (3, 4)])
+        >>> sorted(balances)
+        [(1, 3), (2, 0), (3, 4)]
+        """
+        _refuse("scan")
+
+    @overload
+    def ema(self, value: Divisible[V], *, alpha: Any) -> V: ...
+    @overload
+    def ema(self, value: Divisible[V], *, half_life: Any, at: Any) -> V: ...
+    @overload
+    def ema(self, value: Divisible[V] | None, *, alpha: Any) -> V | None: ...
+    @overload
+    def ema(self, value: Divisible[V] | None, *, half_life: Any, at: Any) -> V | None: ...
+    def ema(self, value: Any, *, alpha: Any = None, half_life: Any = None, at: Any = None) -> Any:
+        """Return the exponential moving average of the values up to the row.
+
+        It begins with the first value, as pandas' `ewm(adjust=False)` does. A value of None
+        changes nothing. It costs what `scan` does: a row in the middle changes all later means.
+
+        Parameters
+        ----------
+        value: an expression of the row, a number.
+        alpha: the part of the newest value, more than 0 and up to 1.
+        half_life: in place of alpha, the time in which a value loses half of its part.
+        at: with half_life, the time of the row: a datetime with a timedelta, or a number. The order
+            must be the same; times that go back are an error of the commit.
+        """
+        _refuse("ema")
 
 
 def _refuse(name: str) -> NoReturn:

@@ -312,7 +312,7 @@ class _Reader:
                 raise self._error(f"reads w.{name}", f"call it: w.{name}()")
             case Display("tuple", items) if moves:
                 return rebuilt(expr, tuple([self.read(item, moves=True) for item in items]))
-            case Apply(function, _, reason) if self._reading.has_window(self._seen):
+            case Apply(function, (_, *_), reason) if self._reading.has_window(self._seen):
                 raise self._error(
                     f"cannot be read: {reason or function}", "write it as one expression"
                 )
@@ -344,6 +344,12 @@ class _Reader:
         number, window = found
 
         def move(expr: Expr) -> Expr:
+            if name == "scan" and isinstance(expr, Apply) and expr.arguments:
+                raise self._error(
+                    f"gives w.scan a callable that cannot be read, or that reads the row: "
+                    f"{expr.function.name}",
+                    "pass what the step needs as the value: w.scan((row.a, row.b), step, start)",
+                )
             return self._moved(self.read(expr), number, window)
 
         (made,) = window.node.columns
@@ -352,7 +358,7 @@ class _Reader:
             *(name, tuple(map(move, arguments)), tuple((key, move(e)) for key, e in keywords)),
             *(window.directions, self._function.origins, made.names),
         )
-        return Item(of, constant(window.ask(call)))
+        return call.answer(Item(of, constant(window.ask(call))))
 
     def _moved(self, expr: Expr, number: int, window: _WindowNode) -> Expr:
         """Return an argument of a call over the input of the window."""

@@ -20,6 +20,7 @@ from optimizer.expr import NONE, Call, Expr, Lifted, Local, reads
 from optimizer.expressions.knowledge import Shape
 from optimizer.expressions.text import text
 from optimizer.record import record
+from reactive.api import window_folds
 from reactive.api.row_window import RowWindow
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.value_order import Directions
@@ -46,8 +47,9 @@ PLACES: dict[str, Shape] = {
 }
 VALUES = frozenset({"lag", "lead", "first", "last", "nth"})
 AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "quantile"})
-METHODS = (*PLACES, *sorted(VALUES), *sorted(AGGREGATES))
-IN_ORDER = frozenset({*PLACES, *VALUES})
+FOLDS = frozenset({"scan", "ema"})
+METHODS = (*PLACES, *sorted(VALUES), *sorted(AGGREGATES), *sorted(FOLDS))
+IN_ORDER = frozenset({*PLACES, *VALUES, *FOLDS})
 """Functions that have no meaning for rows without an order."""
 
 
@@ -78,6 +80,8 @@ class WindowCall:
         if self.name in PLACES:
             count = () if self.name != "ntile" else (self._count(given["count"], "count", 1),)
             return Asked(self.name, None, WHOLE, count), PLACES[self.name]
+        if self.name in FOLDS:
+            return self._folded(given, place), None
         value = given.get("value")
         argument = None if value is None else place(value)
         if self.name in ("lag", "lead"):
@@ -95,6 +99,11 @@ class WindowCall:
                 return Asked("count", argument, frame, ("count",)), int
             case _:
                 return Asked(self.name, argument, frame, (self.name,)), None
+
+    def answer(self, found: Expr) -> Expr:
+        """Return the answer of the call, from that of its function."""
+        has_times = self.name == "ema" and "at" in self._arguments()
+        return window_folds.answer_of_ema(found, has_times=has_times)
 
     def error(self, problem: str, remedy: str) -> PlanError:
         """Return the error of the call, with the place of the callable."""
@@ -127,6 +136,18 @@ class WindowCall:
         other = None if default == NONE else place(default)
         skips = bool(self._constant(given, "skip_none", False))
         return Asked("shifted", argument, WHOLE, (-by if self.name == "lag" else by, other), skips)
+
+    def _folded(self, given: dict[str, Expr], place: Place) -> Asked:
+        """Return the scan of `scan` or `ema`."""
+
+        def constant_of(name: str) -> Any:
+            return self._constant(given, name, window_folds.UNSET)
+
+        if self.name == "scan":
+            return window_folds.asked_scan(place(given["value"]), constant_of, self.error)
+        argument = place(window_folds.argument_of_ema(given))
+        has_times = "at" in given
+        return window_folds.asked_ema(argument, constant_of, self.error, has_times=has_times)
 
     # Constants.
 

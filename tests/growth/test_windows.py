@@ -17,6 +17,10 @@ class Price(NamedTuple):
     amount: int
 
 
+def _bounded(level: int, amount: int) -> int:
+    return min(10, level + amount)
+
+
 Query = Callable[[Any], Any]
 NEAR: dict[str, Query] = {
     "lag": lambda r: r.select(lambda p, w: (p.id, w.lag(p.amount))),
@@ -28,10 +32,12 @@ NEAR: dict[str, Query] = {
         lambda p, w: (p.id, w.row_number())
     ),
     "ntile": lambda r: r.select(lambda p, w: (p.id, w.ntile(4))),
+    "scan": lambda r: r.select(lambda p, w: (p.id, w.scan(p.amount, _bounded, 0))),
     "max so far": lambda r: r.select(lambda p, w: (p.id, w.max(p.day))),
 }
 FAR: dict[str, Query] = {
     "row_number": lambda r: r.select(lambda p, w: (p.id, w.row_number())),
+    "ema": lambda r: r.select(lambda p, w: (p.id, w.ema(p.amount, alpha=0.001))),
     "sum so far": lambda r: r.select(lambda p, w: (p.id, w.sum(p.amount))),
 }
 
@@ -64,5 +70,7 @@ def test_a_number_of_each_row_changes_with_all_rows_before_it(name: str) -> None
 def test_costs_tell_which_windows_touch_all_rows_behind(name: str, query: Query) -> None:
     prices = Database().table(Price, name="prices")
     told = str(query(prices.over(by="product", order="day")).explain(costs=True))
-    assert ("[group]" in told) == (name in FAR or name == "max so far")
-    assert ("the rows behind it, up to all rows" in told) == ("[group]" in told)
+    assert ("[group]" in told) == (name in FAR or name in ("max so far", "scan"))
+    folds = name in ("scan", "ema")
+    assert ("the rows behind it, up to all rows" in told) == ("[group]" in told and not folds)
+    assert ("up to the first whose state stays" in told) == folds

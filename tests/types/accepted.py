@@ -144,6 +144,10 @@ def joins() -> None:
     assert_type(outer.materialize().snapshot(), list[tuple[Order, Customer | None]])
 
 
+def appended(ids: tuple[int, ...], order: Order) -> tuple[int, ...]:
+    return (*ids, order.id)[-2:]
+
+
 def windows() -> None:
     shop = Shop()
     ranked = shop.orders.over(by=lambda o: o.customer, order=desc(lambda o: o.total))
@@ -157,6 +161,12 @@ def windows() -> None:
     assert_type(ranked.select(lambda o, w: w.avg(o.total, rows=(-2, 0))), Relation[float | None])
     assert_type(ranked.select(lambda o, w: w.max(o.id)), Relation[int])
     assert_type(ranked.group_by(lambda o, w: w.ntile(4)), Groups[int, Order, RowWindow])
+    floor = ranked.select(lambda o, w: w.scan(o.total, lambda rest, x: max(0.0, rest - x), 9.0))
+    assert_type(floor, Relation[float])
+    assert_type(ranked.select(lambda o, w: w.scan(o.id, max)), Relation[int])
+    none: tuple[int, ...] = ()
+    assert_type(ranked.select(lambda o, w: w.scan(o, appended, none)), Relation[tuple[int, ...]])
+    assert_type(ranked.select(lambda o, w: w.ema(o.total, alpha=0.5)), Relation[float])
     twice = ranked.over(by="customer", order=lambda o, w: w.row_number())
     assert_type(twice.select(lambda o, w, v: v.first(o.id)), Relation[int])
 

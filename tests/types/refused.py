@@ -100,6 +100,10 @@ ranked.select(lambda o, w: w.lag())  # error
 ranked.select(lambda o, w: w.sum(o.customer))  # error
 ranked.select(lambda o, w: w.sum(o.total, rows=(1.5, 0)))  # error
 ranked.select(lambda o, w: w.first(o.totl))  # error
+ranked.select(lambda o, w: w.scan(o.total, lambda s, x: s + x.id, 0.0))  # error
+ranked.select(lambda o, w: w.scan(o.total))  # error
+ranked.select(lambda o, w: w.ema(o.customer, alpha=0.5))  # error
+ranked.select(lambda o, w: w.ema(o.total, half_life=5))  # error
 
 # Deltas of another relation.
 orders.subscribe(of_customer)  # error

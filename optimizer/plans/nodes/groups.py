@@ -89,6 +89,11 @@ def keeper(function: Function) -> KeepsGroups | None:
     return called if isinstance(called, KeepsGroups) else None
 
 
+def callables_of(function: Function) -> tuple[Opaque, ...]:
+    """Return the user's callables that a function calls for the groups that it keeps."""
+    return getattr(keeper(function), "callables", ())
+
+
 def is_of_whole(node: Reduce) -> bool:
     """Return True if all rows are one group, whose rows the function gets together (`apply`)."""
     is_one = isinstance(node.key, Lifted) and isinstance(node.key.body, Constant)

@@ -61,6 +61,10 @@ OF_WINDOWS = (
     "  a condition such as row_number() <= 10 leaves the first rows; lag, lead and frames between\n"
     "  two numbers of rows change the rows beside it only"
 )
+OF_SCANS = (
+    "a changed row calls the step for the rows behind it, up to the first whose state stays as it\n"
+    "  was, at most all rows of its partition; a row at the end costs one call"
+)
 
 
 def costs_of(node: Physical) -> Costs:
@@ -119,8 +123,10 @@ def _degree(root: plan.Node) -> str:
 def _why_dear(physical: Physical, cost: Cost) -> str:
     """Return why a changed row costs as much as many rows, and a remedy."""
     node = physical.op.node if isinstance(physical, Apply) else None
-    is_kept = isinstance(node, plan.Reduce) and keeper(node.function) is not None
-    return OF_WINDOWS if is_kept else DEAR[cost]
+    kept = keeper(node.function) if isinstance(node, plan.Reduce) else None
+    if getattr(kept, "is_dear_by_scans", False):
+        return OF_SCANS
+    return DEAR[cost] if kept is None else OF_WINDOWS
 
 
 def _warnings(dear: dict[str, str]) -> Iterator[str]:

@@ -39,7 +39,7 @@ from optimizer.expressions.knowledge import hashable, total
 from optimizer.plans import multiway
 from optimizer.plans.facts import CachedHash
 from optimizer.plans.join_lists import callable_of_row
-from optimizer.plans.nodes.groups import keeper
+from optimizer.plans.nodes.groups import callables_of, keeper
 from optimizer.plans.properties import (
     bindings,
     is_interned,
@@ -150,7 +150,7 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             functions = (f for a in aggregates for f in (a.value, *a.functions))
             return lambda: plain_aggregate(node, _kind_of_groups(node)), (key, *functions)
         case plan.Reduce(_, key, function):
-            return lambda: _make_reduce(node), (key, function)
+            return lambda: _make_reduce(node), (key, function, *callables_of(function))
         case plan.Top(source, key, keys, limit, offset):
             return lambda: rowwise.Top(
                 spread_bindings(key, bindings(source)),

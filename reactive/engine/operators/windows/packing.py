@@ -10,6 +10,7 @@ SQL's OVER and `Relation.over` both make these nodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import Expr, Item, Lifted, Parameter, all_parameters, constant, tuple_of
@@ -62,7 +63,9 @@ def reduce_partitions(
     packed = plan.Select(source, lift(row))
     shape = (*(every[place] for place in keep), *answers.shapes)
     window = Window(sort.directions, answers.functions, shape)
-    return plan.Reduce(packed, PARTITION_OF_PACKED, kept_by(window, answers.text))
+    captures = tuple([each for step in window.callables for each in step.captures])
+    function = replace(kept_by(window, answers.text), captures=captures)
+    return plan.Reduce(packed, PARTITION_OF_PACKED, function)
 
 
 def answer(place: int) -> Lifted:

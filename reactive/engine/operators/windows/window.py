@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
+from optimizer.callables.opaque import Opaque
 from optimizer.expressions.knowledge import Shape
 from optimizer.plans.facts import Cost
 from optimizer.record import record
@@ -25,6 +26,7 @@ from reactive.engine.operators.windows.groups import WindowGroups
 from reactive.engine.operators.windows.other_rows import make_nth_value, make_shift
 from reactive.engine.operators.windows.partition import WindowPartition
 from reactive.engine.operators.windows.places import PLACES
+from reactive.engine.operators.windows.scans import make_scan, steps_of
 from reactive.engine.operators.windows.sort_keys import SortKeys, hash_of, tie_of
 from reactive.engine.operators.windows.totals import make_total
 
@@ -38,6 +40,7 @@ NAMED: dict[str, Callable[[Asked], Function]] = {
     "min": make_extreme,
     "max": make_extreme,
     "accumulated": make_accumulated,
+    "scan": make_scan,
 }
 
 
@@ -63,11 +66,22 @@ class Window:
         return WindowGroups
 
     @property
+    def callables(self) -> tuple[Opaque, ...]:
+        """The user's callables that its functions call."""
+        return steps_of(self.functions)
+
+    @property
     def cost(self) -> Cost:
         """The cost of a changed row: `GROUP` if answers of all rows behind it may change."""
         if self.limit is not None:
             return Cost.LOG
         return max(map(_cost_of, self.functions))
+
+    @property
+    def is_dear_by_scans(self) -> bool:
+        """True if no other function than scans may change the answers of all rows behind one."""
+        dear = [asked for asked in self.functions if _cost_of(asked) is Cost.GROUP]
+        return all(asked.function == "scan" for asked in dear)
 
     def kept(self) -> Callable[[], WindowPartition]:
         """Return the function that makes an empty partition."""
