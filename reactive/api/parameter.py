@@ -22,6 +22,8 @@ from reactive.api.columns import Live
 from reactive.api.table import Table
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.runtime.boundary import boundary, hide
+from reactive.engine.runtime.closeable import hint
+from reactive.engine.runtime.foreign_names import OF_PARAMETERS
 from reactive.engine.storage.store import Duplicate
 from reactive.engine.transactions.statements import Statements
 from reactive.errors import PlanError, TableError
@@ -207,3 +209,6 @@ def begin(parameter: Parameter[Any], value: Any, drop: Callable[[Any], object]) 
     except BaseException:
         drop(parameter)
         raise
+
+
+hint(Parameter, OF_PARAMETERS)

@@ -27,6 +27,7 @@ WORDS = Database().table(str, name="words")
 SUBSCRIPTION = WORDS.subscribe(lambda delta: None)
 HINTED: list[tuple[object, Mapping[str, str]]] = [
     (WORDS, foreign_names.OF_TABLES),
+    (Database().parameter(1), foreign_names.OF_PARAMETERS),
     (WORDS.distinct(), foreign_names.OF_RELATIONS),
     (WORDS.distinct().materialize(), foreign_names.OF_VIEWS),
     (WORDS.order_by(len).materialize(), foreign_names.OF_VIEWS),

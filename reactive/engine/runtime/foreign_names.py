@@ -135,6 +135,11 @@ OF_TABLES: dict[str, str] = {
     ),
 }
 
+OF_PARAMETERS: dict[str, str] = {
+    **_map_names("value current read get_value", "parameter() is its value"),
+    **_map_names("assign write set_value", "its name is set(value)"),
+}
+
 OF_VIEWS: dict[str, str] = {
     **_map_names("rows collect all to_list fetchall", "list(view) has them"),
     **_map_names(
