@@ -13,10 +13,14 @@ READY := .venv/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks docs/conf.py docs/reference.py docs/figures/pictures.py
 
-.PHONY: demo demo-spark demo-shop test test-all test-room test-process test-spark check lint types services soak bench report docs clean
+.PHONY: demo demo-monitor demo-spark demo-shop test test-all test-room test-process test-spark check lint types services soak bench report docs clean
 
-demo: $(DEMO)  ## lint the standard library live, and edit it 200 times
+demo: $(DEMO)  ## lint the standard library live, and edit it 200 times; then a quarter of an hour of a monitor, in seconds
 	$(BIN)/python -m examples.live_lint
+	$(BIN)/python -m examples.monitor --fast --seconds 900
+
+demo-monitor: $(DEMO)  ## sensors, alerts and acknowledgements on a page: http://127.0.0.1:8010
+	$(BIN)/python -m examples.monitor
 
 demo-spark: $(SPARK)  ## a view outgrows the process, moves to Spark, loses its JVM, and is right; needs Java 17
 	$(BIN)/python -m examples.hot_view
