@@ -81,6 +81,7 @@ from optimizer.kinds.kind import (
     Places,
     Scalar,
     Struct,
+    classes_of,
     is_uuid,
     item_of,
     kind_of,
@@ -401,6 +402,12 @@ def type_of(function: Function, node: plan.Node) -> Any:
     """Return an annotation of a callable's result for the rows of a node."""
     lifted = lift(function, shapes(node)) if isinstance(function, Opaque) else function
     return _type_of_expr(lifted.body, binding_types(node))
+
+
+def declared_classes(function: Function, node: plan.Node) -> frozenset[type]:
+    """Return the classes that a callable's results for the rows of a node are declared to have,
+    None aside; nothing if they are not declared, or values of other classes are admitted."""
+    return (classes_of(kind_of(type_of(function, node))) or frozenset()) - {NoneType}
 
 
 def _types(node: plan.Node) -> Types:

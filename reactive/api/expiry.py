@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from sortedcontainers import SortedList
 
+from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.kinds.fields import TRACKED
+from optimizer.plans.declared_kinds import declared_classes
 from reactive.api.clock import clock_of, expire_at_ticks, instant_of
 from reactive.api.columns import take_callable
 from reactive.engine.collections.zset import Pair, Row
@@ -48,12 +50,33 @@ class Expiry:
         self._table = table
         self._at = at
         self._after = after
-        self._is_naive = False
+        self._clock = clock_of(table._engine)
+        self._is_naive: bool | None = None
         self._rows: _RowsByMoment | None = None
         """The rows of the last commit, but for the noted deltas; None if all are to be read."""
         self._deltas: list[Sequence[Pair]] = []
         self._waiting = 0
         followers_of(table).expiry = self
+
+    def check(self, delta: Sequence[Pair]) -> None:
+        """Refuse a change that adds a row whose moment the clock cannot be compared with.
+
+        Raises
+        ------
+        TableError: a moment is no datetime, or has a time zone where the clock has none, or the
+            other way round. Before the clock is set, both are accepted.
+        """
+        now = self._clock._parameter._store.get(())
+        is_naive = self._is_naive = None if now is None else now.tzinfo is None
+        at, moment = self._at, self._moment
+        for row, weight in delta:
+            if weight > 0:
+                try:
+                    found = at(row)
+                except Exception:
+                    found = None  # which raises again, with a note
+                if type(found) is not datetime or (found.tzinfo is None) is not is_naive:
+                    moment(row)
 
     def note(self, delta: Sequence[Pair], rows: int) -> None:
         """Note the delta of a commit; forget all rows if there are more changes than rows."""
@@ -134,13 +157,13 @@ class Expiry:
             raise
         if found is None:
             return None
-        if not isinstance(found, datetime) or (found.tzinfo is None) is not self._is_naive:
-            kind = (
-                "datetimes without a time zone" if self._is_naive else "datetimes with a time zone"
-            )
+        is_naive = self._is_naive
+        is_moment = isinstance(found, datetime)
+        if not is_moment or is_naive not in (None, found.tzinfo is None):
+            zone = {None: "", True: " without a time zone", False: " with a time zone"}[is_naive]
             raise TableError(
                 f"at= of table {self._table.name!r} is {found!r} of row {row!r:.200}\n"
-                f"  the clock takes {kind}; a row of which it is None never expires"
+                f"  the clock takes datetimes{zone}; a row of which it is None never expires"
             )
         return instant_of(found)
 
@@ -230,11 +253,19 @@ def check_expiry(row_type: Any, stored: bool, after: Any, at: Any) -> Callable[[
         )
     if not isinstance(at, str) and not callable(at):
         raise PlanError(f"at= takes the name of a field or a callable, not {at!r:.100}")
-    function: Any = take_callable(key_function(row_type, at), 1, "at of table").function
+    made = take_callable(key_function(row_type, at), 1, "at of table")
+    kinds = declared_classes(made, plan.Table(0, "", None, True, row_type))
+    if kinds and datetime not in kinds:
+        names = " or ".join(sorted(kind.__name__ for kind in kinds))
+        raise PlanError(
+            f"at= of a table with expire_after= is of class {names}, by its annotation\n"
+            "  rows expire by a datetime; make one of the value: at=lambda row: ..."
+        )
+    function: Any = made.function
     return function  # type: ignore[no-any-return]
 
 
 def begin_expiry(table: Table[Any], after: timedelta, at: Callable[[Any], Any]) -> None:
     """Let the rows of a new table expire."""
-    clock = clock_of(table._engine)
-    expire_at_ticks(clock, table.plan.number, Expiry(table, at, after))
+    expiry = Expiry(table, at, after)
+    expire_at_ticks(clock_of(table._engine), table.plan.number, expiry)

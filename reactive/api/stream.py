@@ -16,12 +16,15 @@ Cost:   of an event, a comparison, and the work of the views that depend on the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Lifted, Parameter, constant
 from optimizer.expressions.knowledge import Shape
+from optimizer.plans.declared_kinds import declared_classes
 from optimizer.plans.nodes.groups import kept_by
 from optimizer.rewriting.columns import field, known_shapes
 from optimizer.subqueries.keyed_rows import as_expression
@@ -83,6 +86,7 @@ class Stream(Table[T, Any], Generic[T]):
             raise PlanError(f'a stream takes late="keep" or late="raise", not {late!r:.60}')
         super().__init__(engine, number, row_type, name, None, False, False, replaces)
         assert self.plan.time is not None
+        _check_distance(self._called(), lateness, declared_classes(self.plan.time, self.plan))
         self._do: _Arrivals = _Arrivals(self, engine, callable_of(as_expression(self.plan.time)))
         self._do.move_to(self._store)
         self._do.refuses = late == "raise"
@@ -261,6 +265,35 @@ def _checked_lateness(lateness: Any) -> Any:
             "  such as timedelta(seconds=10), or 5 for times that are numbers"
         )
     return lateness
+
+
+SAMPLES: dict[type, Any] = {
+    **{kind: kind() for kind in (bool, int, float, Decimal, str, bytes, timedelta)},
+    date: date(2000, 1, 1),
+    datetime: datetime(2000, 1, 1),
+    time: time(),
+}
+"""A value of each class that times may be declared to have."""
+
+
+def _check_distance(called: str, lateness: Any, kinds: Iterable[type]) -> None:
+    """Refuse a lateness that is no distance of the times of declared classes; none are unknown."""
+    names = []
+    for kind in kinds:
+        try:
+            SAMPLES[kind] - lateness
+        except TypeError:
+            names.append(kind.__name__)
+        except Exception:  # too long a time, or a signal of Decimal: but a distance
+            return
+        else:
+            return
+    if names:
+        raise PlanError(
+            f"{called} has times of class {' or '.join(sorted(names))}, of which {lateness!r:.60} "
+            "is no distance\n"
+            "  give a timedelta for dates and datetimes, a number for numbers"
+        )
 
 
 def begin(stream: Stream[Any], late: Table[Any, Any]) -> None:

@@ -325,6 +325,8 @@ def test_expiry_refuses_what_it_cannot_do() -> None:
         ({"expire_after": -AGE, "at": "at"}, "not negative"),
         ({"expire_after": AGE, "at": "at", "stored": False}, "must be stored"),
         ({"expire_after": AGE, "at": "date"}, "no such field"),
+        ({"expire_after": AGE, "at": "id"}, "is of class bool or int, by its annotation"),
+        ({"expire_after": AGE, "at": lambda b: b.day}, "is of class date"),
     ):
         with pytest.raises(PlanError, match=text):
             db.table(Beat, name="refused", **options)
@@ -336,6 +338,40 @@ def test_expiry_refuses_what_it_cannot_do() -> None:
         db.clock.advance(START)
     rows.remove(naive)
     db.clock.advance(START)
+
+
+@pytest.mark.parametrize("is_naive", [False, True])
+def test_a_moment_that_the_clock_cannot_compare_refuses_the_insertion(is_naive: bool) -> None:
+    db = Database()
+    start = START.replace(tzinfo=None) if is_naive else START
+    other = START if is_naive else START.replace(tzinfo=None)
+    rows = db.table(tuple, name="rows", expire_after=AGE, at=lambda row: row[1])
+    keyed = db.table(tuple, key=lambda row: row[0], name="k", expire_after=AGE, at=lambda r: r[1])
+    with pytest.raises(TableError, match="the clock takes datetimes;"):
+        rows.add((1, "noon"))
+    db.clock.advance(start)
+    keyed.add((0, start))
+    changes: list[Any] = [
+        lambda: rows.add((1, other)),
+        lambda: rows.add_all([(1, start), (2, start.date())]),
+        lambda: rows.replace_all([(1, None), (2, other)]),
+        lambda: keyed.upsert((0, other)),
+        lambda: keyed.update((0, start), (0, 7)),
+        lambda: keyed.upsert_all([(3, start), (4, other)]),
+    ]
+    for change in changes:
+        with pytest.raises(TableError, match="the clock takes datetimes with"):
+            change()
+        with pytest.raises(TableError, match="the clock takes datetimes with"), db.transaction():
+            rows.add((9, start))
+            change()
+    with pytest.raises(IndexError) as raised:
+        rows.add(())
+    assert "in at= of table 'rows'" in str(raised.value.__notes__)
+    assert (list(rows), list(keyed)) == ([], [(0, start)])
+    rows.add_all([(1, start), (2, None)])
+    db.clock.advance(start + AGE)
+    assert (list(rows), list(keyed)) == ([(2, None)], [])
 
 
 def test_a_tick_touches_the_rows_that_enter_or_leave() -> None:

@@ -6,7 +6,8 @@ import math
 import random
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -307,6 +308,9 @@ def test_lookups_of_rows_that_may_go_are_refused() -> None:
         {"lateness": 0, "late": "drop"},
         {"lateness": 0, "at": "missing"},
         {"lateness": 0, "at": 7},
+        {"lateness": 0, "at": "item"},
+        {"lateness": timedelta(1), "at": "pieces"},
+        {"lateness": timedelta(1), "at": lambda s: s.pieces * 2 if s.pieces else s.pieces},
     ],
 )
 def test_streams_that_mean_nothing_are_refused(given: dict[str, Any]) -> None:
@@ -314,6 +318,32 @@ def test_streams_that_mean_nothing_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(PlanError):
         db.stream(Sale, **{"at": "at", "name": "sales", **given})
     assert db.tables() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits", "misfits"),
+    [
+        (datetime | None, [timedelta(0)], [5, 0.5]),
+        (date, [timedelta(days=1)], [1]),
+        (int, [5, 0.5, Decimal(1)], [timedelta(1)]),
+        (float, [5, 0.5, Decimal(1)], [timedelta(1)]),
+        (Decimal, [5, Decimal(1)], [0.5, timedelta(1)]),
+        (timedelta, [timedelta(1)], [5]),
+        (int | datetime, [5, timedelta(1)], []),
+        (str, [], [5, timedelta(1)]),
+        (Any, [5, timedelta(1)], []),
+    ],
+)
+def test_a_lateness_is_a_distance_of_the_declared_times(
+    kind: Any, fits: list[Any], misfits: list[Any]
+) -> None:
+    db = Database()
+    for lateness in misfits:
+        with pytest.raises(PlanError, match="is no distance"):
+            db.stream(kind, at=lambda time: time, lateness=lateness, name="times")
+    assert db.tables() == []
+    for number, lateness in enumerate(fits):
+        db.stream(kind, at=lambda time: time, lateness=lateness, name=f"times {number}")
 
 
 def test_streams_are_replaced_and_dropped() -> None:

@@ -267,6 +267,8 @@ class Engine:
             changes = statement(of)
             if not changes:
                 return
+            if table._followers is not None and table._followers.expiry is not None:
+                table._followers.expiry.check(changes)
             if pending is not None:
                 pending.append((table, changes))
             elif self.aside:

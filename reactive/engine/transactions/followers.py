@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 
 class TableFollower(Protocol):
-    """An object that notes the committed deltas of a table."""
+    """An object that checks the changes of a table, and notes those that are committed."""
+
+    def check(self, delta: Sequence[Pair], /) -> None:
+        """Raise `TableError` for a change that the table must refuse."""
+        ...
 
     def note(self, delta: Sequence[Pair], rows: int, /) -> None:
         """Note the delta of a commit, after which the table has `rows` rows."""
