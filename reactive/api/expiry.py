@@ -66,7 +66,8 @@ class Expiry:
         TableError: a moment is no datetime, or has a time zone where the clock has none, or the
             other way round. Before the clock is set, both are accepted.
         """
-        now = self._clock._parameter._store.get(())
+        clock: Any = self._clock._parameter._store
+        now = clock.get(())
         is_naive = self._is_naive = None if now is None else now.tzinfo is None
         at, moment = self._at, self._moment
         for row, weight in delta:

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from optimizer.plans.fingerprint import fingerprint
 from reactive import (
     Count,
     Database,
@@ -344,6 +345,17 @@ def test_a_lateness_is_a_distance_of_the_declared_times(
     assert db.tables() == []
     for number, lateness in enumerate(fits):
         db.stream(kind, at=lambda time: time, lateness=lateness, name=f"times {number}")
+
+
+def test_queries_of_streams_are_the_same_whatever_has_come() -> None:
+    sales = Database().stream(Sale, at="at", lateness=2, name="sales")
+    windows = sales.window(tumbling(10), at="at"), sales.window(session(10), at="at")
+    queries = [sales.watermark, *(w.group_by(lambda s, w: w).aggregate(Count()) for w in windows)]
+    before = fingerprint(*(query.plan for query in queries))
+    sales.add(Sale("a", 7, 1))
+    assert fingerprint(*(query.plan for query in queries)) == before
+    other = Database().stream(Sale, at="at", lateness=3, name="sales")
+    assert fingerprint(other.watermark.plan) != fingerprint(sales.watermark.plan)
 
 
 def test_streams_are_replaced_and_dropped() -> None:

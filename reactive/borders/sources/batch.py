@@ -222,6 +222,10 @@ class Targets:
         """Return True if the table has a key."""
         return keyed_of(self.tables[number]) is not None
 
+    def is_stream(self, number: int) -> bool:
+        """Return True if the table is a stream, whose rows are not removed."""
+        return number != NOWHERE and is_stream(self.tables[number])
+
     def number(self, kind: type) -> int:
         """Return the number of the table for a class of rows; `NOWHERE` if there is none."""
         if self._by_class is None:
@@ -255,6 +259,24 @@ class Targets:
         found = next((known[base] for base in kind.__mro__ if base in known), NOWHERE)
         self._numbers[kind] = found
         return found
+
+
+def is_stream(table: Table[Any]) -> bool:
+    """Return True if a table is a stream: its rows flow through and are not removed."""
+    return table.plan.time is not None
+
+
+def refuse_streams(source: str, into: Mapping[type, Table[Any]], why: str) -> None:
+    """Raise `PlanError` if a source feeds a stream that might have to remove events.
+
+    why: the reason, and a remedy in a line of its own.
+    """
+    for table in into.values():
+        if is_stream(table):
+            raise PlanError(
+                f"source {source!r} cannot feed stream {table.name!r}, from which no event is "
+                f"removed: {why}"
+            )
 
 
 def _check_table(table: Any, engine: object) -> None:
@@ -329,6 +351,7 @@ def group_by_table(batch: Batch[Any], targets: Targets) -> TableBatches:
             "what is refused would be a row of a class that no table was given for\n"
             "  Batch(refused={Order: [Refused(text, error, key=7)]}), of a class with a table"
         )
+    _check_streams(found, targets)
     for number in found.deletes:
         if number == NOWHERE or not targets.is_keyed(number):
             raise TableError(
@@ -340,6 +363,25 @@ def group_by_table(batch: Batch[Any], targets: Targets) -> TableBatches:
                 f"{_table_text(targets, number)} has a key to delete by\n  Batch(deletes)"
             )
     return found
+
+
+def _check_streams(found: TableBatches, targets: Targets) -> None:
+    """Move the appended events of streams to the rows that come: no origin holds them.
+
+    Raises `TableError` for a removal from a stream, or for all rows of an origin.
+    """
+    for by_table in found.appends.values():
+        for number in filter(targets.is_stream, list(by_table)):
+            found.upserts.setdefault(number, []).extend(by_table.pop(number))
+    owned = (number for by_table in found.origins.values() for number in by_table)
+    is_only = all(map(is_stream, targets.tables)) and bool(found.origins)
+    for number in (*found.deletes, *found.removes, *owned, *([0] if is_only else [])):
+        if targets.is_stream(number):
+            raise TableError(
+                f"{_table_text(targets, number)} takes no changes that remove rows: events are not "
+                "removed\n  give a stream new rows: Batch(rows), or Batch(appends=...); "
+                "db.table has rows that change"
+            )
 
 
 def _appends(batch: Batch[Any], targets: Targets) -> dict[Hashable, ByTable]:
@@ -354,7 +396,10 @@ def _appends(batch: Batch[Any], targets: Targets) -> dict[Hashable, ByTable]:
 
 
 def _table_text(targets: Targets, number: int) -> str:
-    return "what was given" if number == NOWHERE else f"table {targets.tables[number].name!r}"
+    if number == NOWHERE:
+        return "what was given"
+    kind = "stream" if targets.is_stream(number) else "table"
+    return f"{kind} {targets.tables[number].name!r}"
 
 
 # Two small sources, which also serve as examples for your own.
@@ -441,6 +486,15 @@ class _Poll(Generic[T]):
     name: str
     function: Callable[[], Iterable[T] | Mapping[type, Any]]
     every: float
+
+    def feeds(self, into: Mapping[type, Table[Any]]) -> None:
+        """Refuse streams; called by `ingest`."""
+        refuse_streams(
+            self.name,
+            into,
+            "poll gives all rows each time\n  give new rows only, by a function "
+            "(since, stop) -> batches",
+        )
 
     def batches(self, since: Token, stop: threading.Event) -> Iterator[Batch[T]]:
         """Call the function every `every` seconds until `stop` is set, and yield its answers."""

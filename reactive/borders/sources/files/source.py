@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from optimizer.errors import PlanError
-from reactive.borders.sources.batch import Batch, Refused, Token
+from reactive.api.table import Table
+from reactive.borders.sources.batch import Batch, Refused, Token, refuse_streams
 from reactive.borders.sources.files.blocks import KeptBlocks
 from reactive.borders.sources.files.formats import Reader, format_of
 from reactive.borders.sources.files.reading import (
@@ -166,6 +167,19 @@ class FileSource:
         self._poll = poll
         self._bell = Bell()
         self._left: int | None = None
+
+    def feeds(self, into: Mapping[type, Table[Any]]) -> None:
+        """Refuse a stream if files may change, or delete rows; called by `ingest`.
+
+        Raises
+        ------
+        PlanError: a table is a stream, and the files are not `append_only`, or have `deletions`.
+        """
+        if self._deletions is not None:
+            refuse_streams(self.name, into, "deletions= names rows to delete\n  leave it out")
+        if not self._append_only:
+            why = "its files may change\n  files(..., append_only=True) reads each line once"
+            refuse_streams(self.name, into, why)
 
     def batches(self, since: Token, stop: threading.Event) -> Iterator[Batch[Any]]:
         """Yield the batches after a token; see `Source.batches`."""

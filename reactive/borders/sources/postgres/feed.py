@@ -24,8 +24,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
 
+from optimizer.expr import Attribute, Parameter
+from optimizer.plans.properties import shapes
+from optimizer.subqueries.keyed_rows import as_expression
 from reactive.api.table import Table
-from reactive.borders.sources.batch import Refused
+from reactive.borders.sources.batch import Refused, is_stream
 from reactive.borders.sources.postgres.rows import (
     KeyValues,
     Make,
@@ -44,7 +47,7 @@ from reactive.borders.sources.postgres.schema import (
 )
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.runtime.sql_names import quote_name
-from reactive.errors import SourceError
+from reactive.errors import SourceError, TableError
 
 
 class TableFeed:
@@ -57,11 +60,12 @@ class TableFeed:
         self.table = table
         self.fields = column_fields(schema, row_type)
         self.is_keyed = table.plan.key is not None
+        self.is_stream = is_stream(table)
         self._key: Callable[[Any], Any] | None = None
         names = frozenset[str]()
         if self.is_keyed:
             self._key, names = key_of_values(schema, table, self.fields)
-        elif not schema.is_full:
+        elif not schema.is_full and not self.is_stream:
             raise SourceError(
                 f"table {table.name!r} has no key, and changes of {schema.name!r} tell only "
                 f"{', '.join(sorted(schema.identity))} of the row that was\n"
@@ -104,6 +108,34 @@ class TableFeed:
     def row(self, values: Sequence[str | None]) -> Any:
         """Return the row of the given texts, or a `Refused`."""
         return self._row(values)
+
+    def order_sql(self) -> str:
+        """Return the ORDER BY of a snapshot: of a stream by time, if that is a column."""
+        time = self.table.plan.time
+        if time is None:
+            return ""
+        match as_expression(time, shapes(self.table.plan)).body:
+            case Attribute(Parameter(0), name):
+                found = [field for field in self.fields if field.name == name]
+                return f" order by {quote_name(found[0].column.name)}" if found else ""
+        return ""
+
+    def refused(self, what: str, values: Sequence[str | None] | None) -> Refused:
+        """Return the refusal of a change of rows of a stream.
+
+        what: the change, such as "updated". values: those of the old row; None for all rows.
+        """
+        shown, schema = "all rows", self.schema
+        if values is not None:
+            fields = zip(self.fields, self._places, strict=True)
+            own = [each for each in fields if each[0].column.name in schema.identity]
+            shown = show_values([(field, values[place]) for field, place in own])
+        error = TableError(
+            f"stream {self.table.name!r} takes inserted rows only: Postgres has {what} {shown} of "
+            f"{schema.name!r}\n"
+            '  start(on_error="drop") leaves such changes out; db.table has rows that change'
+        )
+        return Refused(f"{what} {shown}", error)
 
     def key(self, row: Any) -> Any:
         """Return the key of a row, or of a `Refused`."""
@@ -227,7 +259,8 @@ class TableFeed:
         """Raise `SourceError` if the replica identity does not tell rows apart any longer."""
         told = {column.name for column in relation.columns if column.is_key}
         needed = {field.column.name for field in self._key_parts}
-        if not needed <= told or (not self.is_keyed and relation.identity != FULL):
+        needs_all = not self.is_keyed and not self.is_stream
+        if not needed <= told or (needs_all and relation.identity != FULL):
             raise SourceError(
                 f"{self.schema.name!r} has another replica identity now, by which rows of table "
                 f"{self.table.name!r} are not told apart\n"

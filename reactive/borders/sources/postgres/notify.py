@@ -45,7 +45,7 @@ from typing import Any
 
 from optimizer.errors import PlanError
 from reactive.api.table import Table
-from reactive.borders.sources.batch import Batch, Refused, Token
+from reactive.borders.sources.batch import Batch, Refused, Token, refuse_streams
 from reactive.borders.sources.postgres.feed import TableFeed, split_refused
 from reactive.borders.sources.postgres.rows import native_types, nullable
 from reactive.borders.sources.postgres.schema import (
@@ -278,8 +278,13 @@ class NotifySource:
 
         Raises
         ------
-        PlanError: there are several tables, or the table has no key.
+        PlanError: there are several tables, or the table has no key, as a stream has none.
         """
+        refuse_streams(
+            self._name,
+            into,
+            "it reads rows that have changed\n  PostgresSource gives what is inserted",
+        )
         if len(into) != 1 or next(iter(into.values())).plan.key is None:
             raise PlanError(
                 f"source {self._name!r} feeds one table with a key\n"
@@ -457,7 +462,8 @@ class UnseenRows:
     def __init__(self, feed: TableFeed) -> None:
         self._feed = feed
         self._by_key = {feed.key(row): row for row in feed.table} if feed.is_keyed else {}
-        self._counts = Counter(dict(feed.table.zset().items())) if not feed.is_keyed else Counter()
+        holds_rows = not feed.is_keyed and not feed.is_stream
+        self._counts = Counter(dict(feed.table.zset().items())) if holds_rows else Counter()
 
     def new(self, rows: list[Any]) -> list[Any]:
         """Return the rows that the table does not hold, and mark the others as seen.
@@ -506,7 +512,7 @@ def read_table_rows(
     columns = ", ".join(quote_name(field.column.name) for field in fields)
     where = f" where {condition}" if condition else ""
     cursor = connection.cursor(native)
-    query = f"select {columns} from {schema.rows_sql}{where}"
+    query = f"select {columns} from {schema.rows_sql}{where}{feed.order_sql()}"
     connection.rows(f"DECLARE all_rows NO SCROLL CURSOR FOR {query}", values)
     while found := connection.rows(f"FETCH {size} FROM all_rows", cursor=cursor):
         yield list(map(make, found))

@@ -20,7 +20,7 @@ from typing import Any
 from optimizer.errors import PlanError
 from reactive.api.internal_interface import engine_of
 from reactive.api.table import Table
-from reactive.borders.sources.batch import Batch, Token
+from reactive.borders.sources.batch import Batch, Token, is_stream, refuse_streams
 from reactive.borders.sources.postgres import feed
 from reactive.borders.sources.postgres import stream as slots
 from reactive.borders.sources.postgres.feed import TableFeed
@@ -66,7 +66,8 @@ class PostgresSource:
         a lost connection the tables are read again, and the differences are one commit. A slot that
         is not temporary keeps the server's log until the source continues or `drop` is called: a
         forgotten one fills the server's disk. By default, it is temporary if the tables are not
-        durable, because there is no stored position to continue from.
+        durable, because there is no stored position to continue from; not for streams, which cannot
+        take the differences.
     publication: the name of an existing publication of the tables.
     resnapshot: True to begin anew, ignoring the token: the tables are read, and the differences are
         one commit. `start(anew=True)` of the ingestion does so later.
@@ -209,7 +210,13 @@ class PostgresSource:
         """Read the tables at the next start, ignoring the token; called by `start(anew=True)`.
 
         The differences are one commit.
+
+        Raises
+        ------
+        PlanError: it feeds a stream, whose events cannot be removed.
         """
+        why = "the difference of two readings\n  make the stream anew, and ingest into that one"
+        refuse_streams(self._name, self._into, why)
         self._resnapshot = True
 
     def row_class(self, table: str | None = None, *, without: Collection[str] = ()) -> type[Any]:
@@ -336,6 +343,12 @@ class PostgresSource:
             slots.check_slot(control, position.slot)
             slots.check_published(control, self._publication, schemas)
             return
+        if not is_new and any(feed.is_stream for feed in feeds):
+            raise SourceError(
+                f"source {self._name!r} cannot go on at its position: slot {position.slot!r} is "
+                "gone, and a stream does not take the rows again\n"
+                "  make the stream anew, and ingest into that one; temporary=False keeps the slot"
+            )
         slots.publish(control, self._publication, schemas, ours=self._is_ours)
         if position.slot:
             slots.drop_slot(control, position.slot)
@@ -357,7 +370,7 @@ class PostgresSource:
         """Return True if the slot ends with its connection; by default without durable tables."""
         if self._is_temporary is not None:
             return self._is_temporary
-        return self._journal() is None
+        return self._journal() is None and not any(map(is_stream, self._into.values()))
 
     def _is_settled(self) -> bool:
         """Return True if all commits are durable, as far as the database promises."""

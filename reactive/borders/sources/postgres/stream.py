@@ -378,6 +378,9 @@ class TransactionChanges:
     def update(self, change: feed.Update, connection: Connection) -> None:
         """Add an updated row."""
         feed = self._feed
+        if feed.is_stream:
+            self._come.append(feed.refused("updated", change.old or change.new))
+            return
         if not feed.is_keyed:
             assert change.old is not None
             self._gone.append(_deleted_row(feed.row(change.old)))
@@ -398,13 +401,18 @@ class TransactionChanges:
     def delete(self, change: feed.Delete) -> None:
         """Add a deleted row."""
         feed = self._feed
-        if feed.is_keyed:
+        if feed.is_stream:
+            self._come.append(feed.refused("deleted", change.old))
+        elif feed.is_keyed:
             self._rows[feed.key_of_old(change.old)] = None
         else:
             self._gone.append(_deleted_row(feed.row(change.old)))
 
     def truncate(self) -> None:
         """Delete all rows."""
+        if self._feed.is_stream:
+            self._come.append(self._feed.refused("truncated", None))
+            return
         self.is_cleared = True
         self._rows.clear()
         self._come.clear()
