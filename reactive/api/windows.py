@@ -87,7 +87,7 @@ def tumbling(
     size: a timedelta, for dates and datetimes; or a number, for times that are numbers.
     weeks, days, hours, minutes, seconds, milliseconds: the size, in place of `size`.
     origin: the start of one of the windows; by default 0, and for dates and datetimes the Monday
-        2000-01-03, in UTC for datetimes with a zone.
+        2000-01-03, in UTC for datetimes with a zone. A timedelta is a distance from that Monday.
     zone: for datetimes with a zone, the time zone whose days the windows are: from midnight to
         midnight there, 23 or 25 hours when its clocks change. The size is then whole days, and
         `origin` a date. Without `zone`, a day is 24 hours.
@@ -132,11 +132,21 @@ class SessionWindows:
 def _plan_with_sessions(windows: SessionWindows, relation: AnyRelation, at: Any) -> plan.Node:
     """Return the plan of the rows of a relation, each with its session as one more binding."""
     of = shapes(relation.plan)
-    count = len(of)
     time = as_expression(relation._take(at, "the at of window"), of)
-    key = Lifted(constant(()), (), (), count)
+    key = Lifted(constant(()), (), (), len(of))
     if windows.by is not None:
         key = as_expression(relation._take(windows.by, "the by of session"), of)
+    return plan_sessions(relation.plan, windows, key, time)
+
+
+def plan_sessions(
+    source: plan.Node, windows: SessionWindows, key: Lifted, time: Lifted
+) -> plan.Node:
+    """Return the plan of rows, each with its session as one more binding.
+
+    `key` gives whose session it is, in place of the `by` of the windows.
+    """
+    count = len(shapes(source))
     row = one_value(all_parameters(count))
     names = time.names if len(time.names) == count else row_names(count)
     timed = Lifted(
@@ -146,14 +156,14 @@ def _plan_with_sessions(windows: SessionWindows, relation: AnyRelation, at: Any)
         count,
     )
     by_key = Lifted(Item(Parameter(0), constant(1)), ("row",), (), 1)
-    clock = closing.clock_of(relation.plan, time)
-    kept = Sessions(windows.gap, (row_shape(relation.plan), TimeWindow), clock)
+    clock = closing.clock_of(source, time)
+    kept = Sessions(windows.gap, (row_shape(source), TimeWindow), clock)
     group = kept_by(kept, repr(windows))
-    groups = plan.Reduce(plan.Select(relation.plan, timed), by_key, group)
+    groups = plan.Reduce(plan.Select(source, timed), by_key, group)
     shown, window = items_of(Parameter(1), 2)
     columns = (*((shown,) if count == 1 else items_of(shown, count)), window)
     made = tuple(Lifted(column, ("key", "row"), (), 2) for column in columns)
-    return plan.Extend(groups, (), made, (*binding_names(relation.plan), None))
+    return plan.Extend(groups, (), made, (*binding_names(source), None))
 
 
 @record

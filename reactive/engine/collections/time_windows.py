@@ -37,6 +37,7 @@ class TimeWindow(NamedTuple):
 class TimeWindows:
     """The windows of one size that start at `origin`, and every so often before and after.
 
+    For dates and datetimes an `origin` that is a timedelta is a distance from the usual start.
     `zone` is the time zone whose days they are, for instants.
 
     >>> TimeWindows(size=10, every=5)(12)
@@ -79,11 +80,15 @@ class TimeWindows:
                     f"windows of {self.every} have no place for the date {time}\n"
                     "  windows of dates are whole days"
                 )
-            return self._from(MONDAY.date() if self.origin is None else self.origin, time)
+            return self._from(self._origin(MONDAY.date()), time)
         if self.zone is not None:
             return self._of_days(time)
-        usual = MONDAY if time.tzinfo is None else MONDAY_OF_UTC
-        return self._from(usual if self.origin is None else self.origin, time)
+        return self._from(self._origin(MONDAY if time.tzinfo is None else MONDAY_OF_UTC), time)
+
+    def _origin(self, usual: Any) -> Any:
+        """Return the start of one of the windows of dates or datetimes."""
+        origin = timedelta() if self.origin is None else self.origin
+        return usual + origin if isinstance(origin, timedelta) else origin
 
     def _of_days(self, time: datetime) -> tuple[TimeWindow, ...]:
         """Return the windows, of whole days of the zone, of an instant."""
@@ -99,9 +104,7 @@ class TimeWindows:
             local = datetime(day.year, day.month, day.day, tzinfo=zone)
             return instant(local.astimezone(UTC).astimezone(zone))
 
-        days = self._from(
-            MONDAY.date() if self.origin is None else self.origin, time.astimezone(zone).date()
-        )
+        days = self._from(self._origin(MONDAY.date()), time.astimezone(zone).date())
         return tuple(TimeWindow(midnight(each.start), midnight(each.end)) for each in days)
 
     def _from(self, origin: Any, time: Any) -> tuple[TimeWindow, ...]:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 from optimizer import plan
 from optimizer.expr import (
+    Attempt,
     Attribute,
     Call,
     Constant,
@@ -34,10 +35,13 @@ from optimizer.expr import (
     all_parameters,
     constant,
     one_value,
+    reads,
 )
+from optimizer.expressions.text import over
 from optimizer.plans.nodes.groups import keeper
 from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
+from optimizer.rewriting import own_values
 from optimizer.subqueries.keyed_rows import as_expression
 from reactive.engine.collections.time_windows import TimeWindows
 from reactive.engine.operators.aggregate import GroupAggregates, KeptGroups
@@ -126,7 +130,7 @@ def _windows_of(node: plan.Node) -> Windows:
 def _windows_made(source: plan.Node, function: Function) -> Windows:
     """Return the windows that an `unnest` appends, if they are of the time of a stream."""
     made = as_expression(function, shapes(source))
-    match made.body:
+    match _without_policy(made.body):
         case Call(Constant() as called, (time,), ()) if isinstance(called.value, TimeWindows):
             clock = clock_of(source, made.with_body(time))
             size = called.value.size if called.value.zone is None else None
@@ -135,9 +139,21 @@ def _windows_made(source: plan.Node, function: Function) -> Windows:
     return {}
 
 
+def _without_policy(several: Expr) -> Expr:
+    """Return the call that gives several values, without what drops rows for which it raises."""
+    match several:
+        case Attempt(Call(Constant() as called, (found,), ())) if called.value in OF_POLICY:
+            return found
+        case _:
+            return several
+
+
+OF_POLICY = (own_values.elements, own_values.elements_apart)
+
+
 def clock_of(node: plan.Node, time: Lifted) -> EventClock | None:
     """Return the clock of the stream whose time an expression over a node is; None for others."""
-    while True:
+    while max(reads(time.body), default=0) < bindings(node):
         match node:
             case plan.Table() if node.time is not None and node.clock is not None:
                 own = as_expression(node.time, shapes(node)).body
@@ -145,12 +161,19 @@ def clock_of(node: plan.Node, time: Lifted) -> EventClock | None:
                 return clock if own == time.body else None
             case plan.Where(source) | plan.View(source) | plan.Unnest(source):
                 node = source
-            case plan.Extend(source, keep) if keep[:1] == (0,):
+            case plan.Extend(source, keep, columns):
+                made = [as_expression(column, shapes(source)).body for column in columns]
+                time = time.with_body(over(time.body, (*map(Parameter, keep), *made)))
+                node = source
+            case plan.Select(source, function):
+                row = as_expression(function, shapes(source)).body
+                time = time.with_body(over(time.body, (row,)))
                 node = source
             case plan.Lookup(plan.Select(source) as beside) if _is_row_beside(beside):
                 node = source
             case _:
                 return None
+    return None  # it reads what a node below has appended
 
 
 def _is_row_beside(node: plan.Select) -> bool:

@@ -126,6 +126,11 @@ def _condition_or_call(node: Any, scope: Scope) -> TypedValue:
     raise scope.error(node, f"{node.sql(scope.dialect.name)} is not supported here")
 
 
+WINDOWS_OF_TIME = frozenset(
+    f"{name}{end}" for name in ("tumble", "hop", "session") for end in ("", "_start", "_end")
+)
+
+
 def written_name(node: Any, scope: Scope) -> str:
     """Return the name of a function as written; sqlglot may use another name."""
     found = CALL.match(source_of(scope.text, node))
@@ -155,6 +160,13 @@ def unknown_function(node: Any, scope: Scope) -> Exception:
             node,
             f"the aggregate {name}() cannot stand here",
             "write the condition as HAVING, or aggregate in a sub-query",
+        )
+    if name in WINDOWS_OF_TIME:
+        call = name.partition("_")[0]
+        return scope.error(
+            node,
+            f"{name}() is of the windows of a GROUP BY",
+            f"write GROUP BY {call}(at, ...), or FROM {call}(table t, descriptor(at), ...)",
         )
     if name in known:
         return scope.error(node, f"{name}() does not take these arguments")

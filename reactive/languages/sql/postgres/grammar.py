@@ -16,6 +16,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from reactive.languages.sql.text.column_words import ColumnWords
 from reactive.languages.sql.text.grammar import ArrayKeyword, with_whole_text
+from reactive.languages.sql.text.window_tables import WindowTables
 
 PREFIX_PLUS = "prefix plus"
 """Notes of brackets that stand for a + before their content."""
@@ -133,16 +134,22 @@ class PostgresGrammar(Postgres):
 
     INDEX_OFFSET = 0
 
-    class Parser(ColumnWords, ArrayKeyword, Postgres.Parser):  # type: ignore[valid-type, misc]
+    class Parser(
+        ColumnWords,
+        ArrayKeyword,
+        WindowTables,
+        Postgres.Parser,  # type: ignore[valid-type, misc]
+    ):
         """The parser of Postgres."""
 
         COLUMN_DIALECT = "postgres"
+        FUNC_TOKENS = Postgres.Parser.FUNC_TOKENS | WindowTables.TOKENS
         FUNCTIONS = {
             name: made for name, made in Postgres.Parser.FUNCTIONS.items() if name in KEPT
         } | {"TO_TIMESTAMP": _parse_to_timestamp}
         FUNCTION_PARSERS = {
             name: made for name, made in Postgres.Parser.FUNCTION_PARSERS.items() if name in PARSED
-        }
+        } | WindowTables.READERS
         PLACEHOLDER_PARSERS = {
             **Postgres.Parser.PLACEHOLDER_PARSERS,
             TokenType.COLON: named_placeholder,

@@ -38,6 +38,7 @@ from reactive.languages.sql.queries.ordering import (
 )
 from reactive.languages.sql.queries.query import PlannedRows, SelectQuery, query_of_rows
 from reactive.languages.sql.queries.sources import from_
+from reactive.languages.sql.queries.time_windows import append_group_windows
 from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, output_value
 from reactive.languages.sql.terms.errors import put, take
 from reactive.languages.sql.terms.scope import Scope
@@ -81,8 +82,11 @@ def select(node: Any, around: Scope) -> SelectQuery:
     where = node.args.get("where")
     if where is not None:
         made, is_one = filter_rows(made, scope.reading(where), scope.true(where.this)), False
-    keys = _grouping_keys(node, scope, columns)
     asked = _evaluated_expressions(node, scope, columns)
+    made, scope = append_group_windows(
+        node, made, scope, asked, lambda key: _resolve_key(key, scope, columns)
+    )
+    keys = _grouping_keys(node, scope, columns)
     if keys is not None or node.args.get("having") or any(map(has_aggregate, asked)):
         made, scope = group_with_aggregates(made, scope, keys, asked)
         is_one = keys is None

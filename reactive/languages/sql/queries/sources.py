@@ -5,6 +5,7 @@ a left join b on p          outer join: the columns of b are NULL where there is
 a join b using (id)         one column id: of the left, of the right, or the one that is not NULL
 a, lateral (select ...)     the rows that a query has for each row of a
 a, unnest(a.items) x        one row for each element
+tumble(a, at, size)         one row for each window of time (`time_windows.py`)
 a asof join b on ...        the one row of b that is nearest in time (`asof.py`)
 a join b for system_time as of proctime()    rows as of the commit of a (`temporal_join.py`)
 """
@@ -48,6 +49,7 @@ from reactive.languages.sql.queries.join_columns import (
 from reactive.languages.sql.queries.ordering import limits
 from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
 from reactive.languages.sql.queries.temporal_join import join_as_of_commit
+from reactive.languages.sql.queries.time_windows import windowed_rows
 from reactive.languages.sql.terms.errors import nearest, peek
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT
@@ -55,6 +57,7 @@ from reactive.languages.sql.terms.values import (
     TypedValue,
     plan_with_columns,
 )
+from reactive.languages.sql.text.window_tables import is_window_call
 
 KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
@@ -125,6 +128,8 @@ def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
     PlanError: there is no table of the name, or no such kind of item.
     """
     match node:
+        case exp.Table(this=exp.Anonymous() as call) if is_window_call(call):
+            return _with_joins(windowed_rows(call, node, around, source), node, around)
         case exp.Table(this=exp.Func() | exp.Anonymous() as call):
             return _unnest_item(call, node, around, left)
         case exp.Table():
@@ -219,7 +224,8 @@ _HALVES = {"SEMI": plan.SemiJoin, "ANTI": plan.AntiJoin}
 
 
 def _is_call(item: Any) -> bool:
-    return isinstance(item, exp.Table) and isinstance(item.this, exp.Func | exp.Anonymous)
+    is_call = isinstance(item, exp.Table) and isinstance(item.this, exp.Func | exp.Anonymous)
+    return is_call and not is_window_call(item.this)
 
 
 def _call_of(item: Any) -> Any:

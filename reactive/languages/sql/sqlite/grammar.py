@@ -13,6 +13,7 @@ from sqlglot.dialects.sqlite import SQLite
 
 from reactive.languages.sql.postgres.grammar import named_placeholder
 from reactive.languages.sql.text.column_words import ColumnWords
+from reactive.languages.sql.text.window_tables import WindowTables
 
 KEPT = frozenset(
     [
@@ -53,14 +54,15 @@ def _make_arrow_reader(sign: str) -> Any:
 class SQLiteGrammar(SQLite):
     """The grammar of SQLite."""
 
-    class Parser(ColumnWords, SQLite.Parser):  # type: ignore[valid-type, misc]
+    class Parser(ColumnWords, WindowTables, SQLite.Parser):  # type: ignore[valid-type, misc]
         """The parser of SQLite."""
 
         COLUMN_DIALECT = "sqlite"
+        FUNC_TOKENS = SQLite.Parser.FUNC_TOKENS | WindowTables.TOKENS
         FUNCTIONS = {name: made for name, made in SQLite.Parser.FUNCTIONS.items() if name in KEPT}
         FUNCTION_PARSERS = {
             name: made for name, made in SQLite.Parser.FUNCTION_PARSERS.items() if name in PARSED
-        }
+        } | WindowTables.READERS
         UNARY_PARSERS = {**SQLite.Parser.UNARY_PARSERS, PLUS: _parse_unary_plus}
         COLUMN_OPERATORS = {
             **SQLite.Parser.COLUMN_OPERATORS,

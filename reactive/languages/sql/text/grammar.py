@@ -9,6 +9,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from reactive.languages.sql.text.column_words import ColumnWords
+from reactive.languages.sql.text.window_tables import WindowTables
 
 
 def with_whole_text(parser: Any, read: Any) -> Any:
@@ -79,10 +80,17 @@ class DuckDBGrammar(DuckDB):
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
         KEYWORDS = {**DuckDB.Tokenizer.KEYWORDS, "MATCH_CONDITION": TokenType.MATCH_CONDITION}
 
-    class Parser(ColumnWords, ArrayKeyword, DuckDB.Parser):  # type: ignore[valid-type, misc]
+    class Parser(
+        ColumnWords,
+        ArrayKeyword,
+        WindowTables,
+        DuckDB.Parser,  # type: ignore[valid-type, misc]
+    ):
         """The parser of DuckDB."""
 
         COLUMN_DIALECT = "duckdb"
+        FUNC_TOKENS = DuckDB.Parser.FUNC_TOKENS | WindowTables.TOKENS
+        FUNCTION_PARSERS = {**DuckDB.Parser.FUNCTION_PARSERS, **WindowTables.READERS}
         TABLE_ALIAS_TOKENS = DuckDB.Parser.TABLE_ALIAS_TOKENS - {TokenType.MATCH_CONDITION}
 
         def _parse_primary(self) -> Any:
