@@ -12,7 +12,7 @@ Both sides keep what they show, and give a listener the rows that come and go. T
 from __future__ import annotations
 
 import argparse
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
@@ -64,11 +64,14 @@ class Twin:
         part = self.parts[old.product]
         entry = ((old.day, old.id), old)
         place = bisect_left(part, entry)
+        if part[place : place + 1] != [entry]:
+            raise KeyError(old)
         del part[place]
         if (before := self.shown.pop(old.id, None)) is not None:
             gone.append(before)
-        insort(part, ((new.day, new.id), new))
-        other = bisect_left(part, ((new.day, new.id), new))
+        entry = ((new.day, new.id), new)
+        other = bisect_left(part, entry)
+        part.insert(other, entry)
         place += other <= place
         for at in sorted({*self.seeing(place, len(part)), other, *self.seeing(other, len(part))}):
             row = part[at][1]

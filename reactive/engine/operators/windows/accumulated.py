@@ -16,13 +16,22 @@ from functools import partial
 from typing import Any
 
 from reactive.engine.operators.windows.frames import Order
-from reactive.engine.operators.windows.function import Asked, Function, Settles, Told, in_frame
+from reactive.engine.operators.windows.function import (
+    Asked,
+    Function,
+    Settles,
+    Told,
+    in_frame,
+    near_frame,
+    with_near,
+)
 
 
 def make_accumulated(asked: Asked) -> Function:
     """Return the function of an accumulator, the one constant of `asked`."""
     settles: Settles = "always" if asked.frame.is_whole else "never"
-    return Function(partial(in_frame, asked.frame), partial(_answer_states, asked), settles=settles)
+    made = Function(partial(in_frame, asked.frame), partial(_answer_states, asked), settles=settles)
+    return with_near(made, near_frame(asked.frame))
 
 
 def _answer_states(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:

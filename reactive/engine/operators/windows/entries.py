@@ -29,11 +29,18 @@ LOAD = 256
 """The rows of a chunk after a split; a chunk with more than twice as many is split."""
 FEW = 8
 """Most peers among which a row is searched one by one."""
+PEERS = 8
+"""Most peers among which a row is searched to be changed within its chunk."""
+Place = tuple[int, int]
+"""The number of a chunk, and an offset in it."""
 Pieces = Iterator[tuple["Chunk", int, int]]
 Tie = Callable[[Any, Any], Any]
 """Returns what orders rows with equal keys, from a head and a cell."""
 Row = tuple[Any, Any, Any]
 """A row in the partition: its sort key, its head, and its cell."""
+Edit = tuple[int, int, int, list[Any], list[Any], list[Any], int, int, list[Any]]
+"""A change within a chunk: its number; the span of rows that are replaced, and the sort keys, heads
+and cells of the new rows; the span of answers that are replaced, and the new answers."""
 
 
 class Chunk:
@@ -70,7 +77,9 @@ class Entries:
     (['a', 'b', 'c'], 1, 2)
     """
 
-    __slots__ = ("_chunks", "_maxes", "_sizes", "_starts", "_tie", "size")
+    __slots__ = ("_maxes", "_sizes", "_starts", "_tie", "chunks", "size")
+    chunks: list[Chunk]
+    """The rows, in chunks that have one at least."""
     size: int
     """The number of rows."""
     _starts: list[int] | None
@@ -87,7 +96,7 @@ class Entries:
         chunk = bisect_left(self._maxes, key)
         if chunk == len(self._maxes):
             return self.size
-        offset = bisect_left(self._chunks[chunk].keys, key)
+        offset = bisect_left(self.chunks[chunk].keys, key)
         return self._count_before(chunk) + offset if chunk else offset
 
     def behind(self, key: Any) -> int:
@@ -95,7 +104,7 @@ class Entries:
         chunk = bisect_right(self._maxes, key)
         if chunk == len(self._maxes):
             return self.size
-        return self._count_before(chunk) + bisect_right(self._chunks[chunk].keys, key)
+        return self._count_before(chunk) + bisect_right(self.chunks[chunk].keys, key)
 
     def place_of(self, row: Row) -> int:
         """Return the place at which a row belongs: behind its equals."""
@@ -103,7 +112,7 @@ class Entries:
         number = bisect_left(self._maxes, key)
         if number == len(self._maxes):
             return self.size
-        keys = self._chunks[number].keys
+        keys = self.chunks[number].keys
         offset = bisect_left(keys, key)
         first = self._count_before(number) + offset if number else offset
         if keys[offset] != key:
@@ -116,7 +125,7 @@ class Entries:
         number = bisect_left(self._maxes, key)
         if number == len(self._maxes):
             return -1
-        chunk = self._chunks[number]
+        chunk = self.chunks[number]
         offset = bisect_left(chunk.keys, key)
         if chunk.keys[offset] != key:
             return -1
@@ -124,6 +133,53 @@ class Entries:
         if chunk.heads[offset] is head or chunk.heads[offset] == head:
             return first
         return self._find_among_peers(row, first, self.behind(key))
+
+    def locate(self, row: Row) -> Place | None:
+        """Return a row's chunk and the offset in it; None if it is not among few peers there."""
+        key, head, _ = row
+        number = bisect_left(self._maxes, key)
+        if number == len(self._maxes):
+            return None
+        chunk = self.chunks[number]
+        keys, heads = chunk.keys, chunk.heads
+        offset = bisect_left(keys, key)
+        for at in range(offset, min(offset + PEERS, len(keys))):
+            if keys[at] != key:
+                break
+            if heads[at] is head or heads[at] == head:
+                return number, at
+        return None
+
+    def locate_new(self, row: Row) -> Place | None:
+        """Return the chunk of a new row, and the offset; None if its peers may be in several."""
+        key, head, cell = row
+        number = bisect_left(self._maxes, key)
+        if number == len(self._maxes):
+            return (number - 1, len(self.chunks[-1].keys)) if number else None
+        chunk = self.chunks[number]
+        offset = bisect_left(chunk.keys, key)
+        if chunk.keys[offset] != key:
+            return number, offset
+        stop = bisect_right(chunk.keys, key, offset)
+        if stop == len(chunk.keys) and number + 1 < len(self.chunks):
+            return None
+        tie = self._tie(head, cell)
+        while offset < stop:
+            middle = (offset + stop) // 2
+            its = self._tie(chunk.heads[middle], chunk.cells[middle])
+            if its < tie or its == tie:
+                offset = middle + 1
+            else:
+                stop = middle
+        return number, offset
+
+    def beside(self, at: Place, row: Row) -> Place | None:
+        """Return the place of a row that replaces one with its keys; `at` if it has no peers."""
+        number, offset = at
+        key, keys = row[0], self.chunks[number].keys
+        if 0 < offset < len(keys) - 1 and keys[offset - 1] != key and keys[offset + 1] != key:
+            return at
+        return self.locate_new(row)
 
     def _find_among_peers(self, row: Row, first: int, stop: int) -> int:
         """Return the place of a row in a span of rows with its key; -1 if it is absent."""
@@ -153,11 +209,11 @@ class Entries:
 
     def at(self, place: int) -> tuple[Chunk, int]:
         """Return the chunk of the row at a place, and the row's offset in it."""
-        if len(self._chunks) == 1:
-            return self._chunks[0], place
+        if len(self.chunks) == 1:
+            return self.chunks[0], place
         starts = self._all_starts()
         number = bisect_right(starts, place) - 1
-        return self._chunks[number], place - starts[number]
+        return self.chunks[number], place - starts[number]
 
     def key(self, place: int) -> Any:
         """Return the sort key of the row at a place."""
@@ -182,8 +238,8 @@ class Entries:
 
     def by_chunk(self, places: Sequence[int]) -> Iterable[tuple[Chunk, Sequence[int]]]:
         """Return the chunks of the rows at places, which ascend, and the offsets in each."""
-        if len(self._chunks) == 1:
-            return ((self._chunks[0], places),)
+        if len(self.chunks) == 1:
+            return ((self.chunks[0], places),)
         return self._offsets(places)
 
     def _offsets(self, places: Sequence[int]) -> Iterator[tuple[Chunk, Sequence[int]]]:
@@ -191,7 +247,7 @@ class Entries:
         while done < len(places):
             number = bisect_right(starts, places[done]) - 1
             first, stop = starts[number], bisect_left(places, starts[number + 1], done)
-            yield self._chunks[number], [place - first for place in places[done:stop]]
+            yield self.chunks[number], [place - first for place in places[done:stop]]
             done = stop
 
     def keys(self, start: int, stop: int) -> Iterator[Any]:
@@ -201,9 +257,9 @@ class Entries:
 
     def all_keys(self) -> list[Any]:
         """Return all sort keys in order, not to be changed."""
-        if len(self._chunks) == 1:
-            return self._chunks[0].keys
-        return [key for chunk in self._chunks for key in chunk.keys]
+        if len(self.chunks) == 1:
+            return self.chunks[0].keys
+        return [key for chunk in self.chunks for key in chunk.keys]
 
     def heads(self, start: int, stop: int) -> Iterator[Any]:
         """Return the heads from a place up to another."""
@@ -212,8 +268,8 @@ class Entries:
 
     def cells(self, start: int, stop: int) -> list[Any]:
         """Return the arguments of the rows from a place up to another."""
-        if len(self._chunks) == 1:
-            return self._chunks[0].cells[start:stop]
+        if len(self.chunks) == 1:
+            return self.chunks[0].cells[start:stop]
         found = [chunk.cells[first:last] for chunk, first, last in self.pieces(start, stop)]
         return found[0] if len(found) == 1 else list(chain.from_iterable(found))
 
@@ -224,8 +280,8 @@ class Entries:
 
     def all_shown(self, start: int, stop: int) -> Iterator[Any]:
         """Return the answers from a place up to another."""
-        if len(self._chunks) == 1:
-            return islice(self._chunks[0].shown, start, stop)
+        if len(self.chunks) == 1:
+            return islice(self.chunks[0].shown, start, stop)
         pieces = self.pieces(start, stop)
         return chain.from_iterable(islice(c.shown, first, last) for c, first, last in pieces)
 
@@ -241,7 +297,7 @@ class Entries:
         number = self._chunk_of(start)
         before = self._count_before(number)
         while before < stop:
-            chunk = self._chunks[number]
+            chunk = self.chunks[number]
             size = len(chunk.keys)
             yield chunk, max(0, start - before), min(size, stop - before)
             before, number = before + size, number + 1
@@ -263,18 +319,18 @@ class Entries:
         if first > last:
             return [self.cells(start, stop)], []
         edges = (start, starts[first]), (starts[last], stop)
-        return [self.cells(*edge) for edge in edges if edge[0] < edge[1]], self._chunks[first:last]
+        return [self.cells(*edge) for edge in edges if edge[0] < edge[1]], self.chunks[first:last]
 
     # Changes.
 
     def insert(self, place: int, row: Row, shown: Any = HIDDEN) -> None:
         """Insert a row at a place; an interrupt can occur only before or after."""
         key, head, cell = row
-        if not self._chunks:
+        if not self.chunks:
             self._hold([Chunk([key], [head], [cell], [shown])])
             return
-        number = self._chunk_of(place) if place < self.size else len(self._chunks) - 1
-        offset, chunk = place - self._count_before(number), self._chunks[number]
+        number = self._chunk_of(place) if place < self.size else len(self.chunks) - 1
+        offset, chunk = place - self._count_before(number), self.chunks[number]
         keys = chunk.keys
         keys[offset:offset] = (key,)  # no call from here on
         chunk.heads[offset:offset] = (head,)
@@ -291,18 +347,44 @@ class Entries:
     def delete(self, place: int) -> None:
         """Delete the row at a place; an interrupt can occur only before or after."""
         number = self._chunk_of(place)
-        chunk, offset = self._chunks[number], place - self._count_before(number)
+        chunk, offset = self.chunks[number], place - self._count_before(number)
         del chunk.keys[offset], chunk.heads[offset], chunk.cells[offset], chunk.shown[offset]
         chunk.known = None
         if chunk.keys:
             self._maxes[number] = chunk.keys[-1]
             self._sizes[number] -= 1
         else:
-            del self._chunks[number], self._maxes[number], self._sizes[number]
+            del self.chunks[number], self._maxes[number], self._sizes[number]
         self.size -= 1
         self._starts = None
         if len(chunk.keys) < LOAD // 4 and number and chunk.keys:
             self._merge(number - 1)
+
+    def can_grow(self, number: int) -> bool:
+        """Return True if a chunk with one more row need not be cut."""
+        return self._sizes[number] < 2 * LOAD
+
+    def can_shrink(self, number: int) -> bool:
+        """Return True if a chunk with a row less has one, and need not be merged."""
+        return self._sizes[number] > (max(1, LOAD // 4) if number else 1)
+
+    def edit(self, edit: Edit, undo: Edit | None, log: list[Any]) -> None:
+        """Change rows and answers of a chunk, and append `undo` to `log`.
+
+        An interrupt can occur only before or after. The chunk keeps a row.
+        """
+        number, first, last, keys, heads, cells, start, stop, shown = edit
+        chunk, end, more = self.chunks[number], len(log), len(keys) - (last - first)
+        log[end:end] = (("edited", undo),)  # no call from here on
+        chunk.keys[first:last] = keys
+        chunk.heads[first:last] = heads
+        chunk.cells[first:last] = cells
+        chunk.shown[start:stop] = shown
+        chunk.known = None
+        self._maxes[number] = chunk.keys[-1]
+        self._sizes[number] += more
+        self.size += more
+        self._starts = None
 
     def with_more(self, keys: list[Any], heads: list[Any], cells: list[Any]) -> Entries:
         """Return a copy with more rows, given by columns, which are hidden; the entries stay."""
@@ -324,23 +406,29 @@ class Entries:
         made._hold(_chunks_of([keys, *columns]))
         return made
 
+    def of_part(self, keys: list[Any], cells: list[Any]) -> Entries:
+        """Return entries of some rows in order, without heads and answers."""
+        made = Entries(self._tie)
+        made._hold([Chunk(keys, [], cells, [])] if keys else [])
+        return made
+
     def hide(self) -> Entries:
         """Return a copy whose rows are hidden."""
         made = Entries(self._tie)
-        made._hold([Chunk(c.keys, c.heads, c.cells, [HIDDEN] * len(c.keys)) for c in self._chunks])
+        made._hold([Chunk(c.keys, c.heads, c.cells, [HIDDEN] * len(c.keys)) for c in self.chunks])
         return made
 
     def bytes(self) -> int:
         """Return the size of the lists in bytes, without the rows."""
-        lists = [self._maxes, self._chunks, self._sizes]
-        lists += [each for c in self._chunks for each in (c.keys, c.heads, c.cells, c.shown)]
+        lists = [self._maxes, self.chunks, self._sizes]
+        lists += [each for c in self.chunks for each in (c.keys, c.heads, c.cells, c.shown)]
         return sum(map(sys.getsizeof, lists))
 
     def _hold(self, chunks: list[Chunk]) -> None:
         """Replace all chunks; each is in order, and has a row."""
         maxes, sizes = [c.keys[-1] for c in chunks], [len(c.keys) for c in chunks]
         size = sum(sizes)
-        self._chunks, self._maxes, self._sizes, self.size = chunks, maxes, sizes, size
+        self.chunks, self._maxes, self._sizes, self.size = chunks, maxes, sizes, size
         self._starts = None
 
     def _count_before(self, number: int) -> int:
@@ -349,7 +437,7 @@ class Entries:
 
     def _chunk_of(self, place: int) -> int:
         """Return the number of the chunk that has the row at a place."""
-        return bisect_right(self._all_starts(), place) - 1 if len(self._chunks) > 1 else 0
+        return bisect_right(self._all_starts(), place) - 1 if len(self.chunks) > 1 else 0
 
     def _all_starts(self) -> list[int]:
         """Return the number of rows before each chunk, then of all; cached until rows change."""
@@ -360,7 +448,7 @@ class Entries:
 
     def _cut(self, number: int) -> None:
         """Split a chunk behind its first `LOAD` rows."""
-        chunk = self._chunks[number]
+        chunk = self.chunks[number]
         columns = [chunk.keys, chunk.heads, chunk.cells, chunk.shown]
         parts = slice(None, LOAD), slice(LOAD, None)
         chunks = [Chunk(*(column[part] for column in columns)) for part in parts]
@@ -368,7 +456,7 @@ class Entries:
 
     def _merge(self, number: int) -> None:
         """Merge a chunk with the next one."""
-        one, other = self._chunks[number : number + 2]
+        one, other = self.chunks[number : number + 2]
         made = Chunk(
             one.keys + other.keys,
             one.heads + other.heads,
@@ -382,7 +470,7 @@ class Entries:
     def _replace(self, start: int, stop: int, chunks: list[Chunk]) -> None:
         """Replace the chunks from `start` up to `stop`; the number of all rows stays."""
         maxes, sizes = [c.keys[-1] for c in chunks], [len(c.keys) for c in chunks]
-        self._chunks[start:stop] = chunks
+        self.chunks[start:stop] = chunks
         self._maxes[start:stop] = maxes
         self._sizes[start:stop] = sizes
         self._starts = None

@@ -29,6 +29,8 @@ from reactive.engine.operators.windows.function import (
     Told,
     in_frame,
     make_fold_of_frames,
+    near_frame,
+    with_near,
 )
 
 Better = Callable[[Any, Any], bool]
@@ -48,7 +50,8 @@ def make_extreme(asked: Asked) -> Function:
     if frame.shrinks:
         shrunk = partial(_best_of_shrinking, asked, better)
         return Function(seeing, shrunk, settles="always", is_backward=True)
-    return Function(seeing, partial(_best_of_sliding, asked, better))
+    made = Function(seeing, partial(_best_of_sliding, asked, better))
+    return with_near(made, near_frame(frame), partial(_best_near, asked))
 
 
 @record
@@ -133,6 +136,19 @@ def _best_of_sliding(
         while queue and queue[0][0] < first:
             queue.popleft()
         yield queue[0][1] if queue and queue[0][0] < last else None
+
+
+def _best_near(
+    asked: Asked, order: Order, keys: list[Any], cells: list[Any], start: int, stop: int
+) -> list[Any]:
+    """Return the best value of each frame from the cells of the rows around its row."""
+    values, (name,) = _arguments(asked, order, cells), asked.more
+    first, last = order.rows_of_frame(asked.frame)
+    frames = [values[max(0, place + first) : max(0, place + last)] for place in range(start, stop)]
+    if {*map(type, values)} in _PLAIN:
+        best = min if name == "min" else max
+        return [best(each, default=None) for each in frames]
+    return [_best_of_values(name, each) for each in frames]
 
 
 def _better(better: Better, one: Any, other: Any) -> Any:

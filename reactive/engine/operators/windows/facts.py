@@ -13,7 +13,7 @@ from typing import Any
 from optimizer.record import record
 from reactive.engine.operators.windows.entries import Entries, Row, Tie
 from reactive.engine.operators.windows.frames import Order
-from reactive.engine.operators.windows.function import Function
+from reactive.engine.operators.windows.function import Function, canonical_answers
 from reactive.engine.operators.windows.sort_keys import SortKeys
 
 Packed = tuple[Any, ...]
@@ -41,6 +41,71 @@ class HeldParts:
 
 
 @record
+class NearFunctions:
+    """The functions of a window, if their answers depend on few rows beside each row.
+
+    `before` and `behind` are the most rows that any of them reads on each side of a row; with a
+    limit, functions may also read all rows before.
+    """
+
+    before: int
+    behind: int
+    answers: tuple[Callable[[Order, list[Any], list[Any], int, int], list[Any]], ...]
+    is_limited: bool
+    reads_keys: bool
+
+    def all_answers(
+        self, order: Order, keys: list[Any], cells: list[Any], start: int, stop: int
+    ) -> list[Any]:
+        """Return the answers of all functions for each row from a place up to another."""
+        columns = [
+            canonical_answers(answers(order, keys, cells, start, stop)) for answers in self.answers
+        ]
+        return list(zip(*columns, strict=True))
+
+
+def find_near(functions: Sequence[Function], *, is_limited: bool) -> NearFunctions | None:
+    """Return the functions as functions of the rows beside each row; None if one reads others."""
+    found = [each.near for each in functions if each.near is not None]
+    if len(found) < len(functions):
+        return None
+    if not is_limited and any(near.before is None for near in found):
+        return None
+    return NearFunctions(
+        max(near.before or 0 for near in found),
+        max(near.behind for near in found),
+        tuple(near.answers for near in found),
+        is_limited,
+        any(near.reads_keys for near in found),
+    )
+
+
+def _pair_of(head: Any, said: Any) -> Any:
+    return head, said
+
+
+def _head_and_answers(head: Any, said: Any) -> Any:
+    return head, *said
+
+
+def _heads_and_answer(head: Any, said: Any) -> Any:
+    return *head, said
+
+
+def _heads_and_answers(head: Any, said: Any) -> Any:
+    return *head, *said
+
+
+OUTPUT_ROWS: dict[tuple[bool, bool], Callable[[Any, Any], Any]] = {
+    (False, True): _pair_of,
+    (False, False): _head_and_answers,
+    (True, True): _heads_and_answer,
+    (True, False): _heads_and_answers,
+}
+"""Functions that make an output row, by whether rows have several bindings, and one answer."""
+
+
+@record
 class WindowFacts:
     """The facts that all partitions of a window share."""
 
@@ -52,15 +117,18 @@ class WindowFacts:
     """Return the number of rows within the limit."""
     drops: bool
     """True if a partition emits nothing while one of its functions raises."""
+    output_row: Callable[[Any, Any], Any]
+    """Return a row of the output: the bindings with the answers."""
 
     def order_of(self, entries: Entries) -> Order:
         return Order(entries, self.keys, is_single=self.held.single is not None)
 
     def parts(self, row: Packed) -> Row:
         """Return a row as the partition holds it."""
-        held, head = self.held, row[0]
-        cell = held.cell(row) if held.single is None else row[3][held.single]
-        return self.keys.of(row[2]), head if held.is_wide else head[0], cell
+        head, _, values, arguments = row
+        held = self.held
+        cell = held.cell(row) if held.single is None else arguments[held.single]
+        return self.keys.of(values), head if held.is_wide else head[0], cell
 
     def columns(self, rows: Sequence[Packed]) -> tuple[list[Any], list[Any], list[Any]]:
         """Return rows as columns of the parts that the partition holds."""
@@ -71,11 +139,6 @@ class WindowFacts:
         if held.single is None:
             return keys, heads, list(map(held.cell, rows))
         return keys, heads, [row[3][held.single] for row in rows]
-
-    def output_row(self, head: Any, said: Any) -> Any:
-        """Return a row of the output: the bindings with the answers."""
-        answers = (said,) if len(self.functions) == 1 else said
-        return (*head, *answers) if self.held.is_wide else (head, *answers)
 
     def output_rows(self, heads: Iterable[Any], shown: Iterable[Any]) -> list[Any]:
         """Return rows of the output, as `output_row`."""

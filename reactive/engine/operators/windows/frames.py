@@ -98,6 +98,10 @@ class Order:
         """Return the place behind the last row that has the same keys."""
         return self.entries.behind(self.entries.key(place))
 
+    def of_part(self, keys: list[Any], cells: list[Any]) -> Order:
+        """Return an order of rows with these sort keys and cells only."""
+        return Order(self.entries.of_part(keys, cells), self.keys, is_single=self.is_single)
+
     # Arguments.
 
     def value(self, argument: int, place: int) -> Any:
@@ -122,6 +126,10 @@ class Order:
         size = self.entries.size
         start = min(max(0, self.start(frame, place)), size)
         return start, max(start, min(size, self.end(frame, place)))
+
+    def rows_of_frame(self, frame: Frame) -> Span:
+        """Return the first row of a frame by row numbers, and the end, counted from its row."""
+        return edge_distance(frame.start), edge_distance(frame.end) + 1
 
     def parts(self, frame: Frame, place: int) -> tuple[Span, ...]:
         """Return the spans of a row's frame, without the rows of EXCLUDE."""
@@ -163,7 +171,7 @@ class Order:
         if edge == UNBOUNDED:
             return [size if is_end else 0] * size
         if frame.kind == "rows":
-            by = (_edge_distance(edge) or 0) + is_end
+            by = (edge_distance(edge) or 0) + is_end
             return [min(max(0, place), size) for place in range(by, size + by)]
         if edge == CURRENT:
             return self.all_lasts() if is_end else self.all_firsts()
@@ -191,7 +199,7 @@ class Order:
 
     def rows_within_edge(self, frame: Frame, place: int, *, is_end: bool) -> Span:
         """Return the rows that have the row at `place` between them and an edge of their frame."""
-        by, size = _edge_distance(frame.end if is_end else frame.start), self.entries.size
+        by, size = edge_distance(frame.end if is_end else frame.start), self.entries.size
         if frame.kind == "rows":
             first, last = sorted((place, place - by))
             return max(0, first + (not is_end)), min(size, last + (not is_end))
@@ -207,11 +215,11 @@ class Order:
         if side == "unbounded":
             return self.entries.size if is_end else 0
         if kind == "rows":
-            return place + (_edge_distance(edge) or 0) + is_end
+            return place + (edge_distance(edge) or 0) + is_end
         if side == "current":
             return self.behind(place) if is_end else self.first(place)
         if kind == "groups":
-            place = self._group(place, _edge_distance(edge) or 0)
+            place = self._group(place, edge_distance(edge) or 0)
             if not 0 <= place < self.entries.size:
                 return 0 if place < 0 else self.entries.size
             return self.behind(place) if is_end else self.first(place)
@@ -239,13 +247,13 @@ class Order:
 
     def _seeing_rows(self, frame: Frame, place: int) -> Span:
         """Return the rows whose frame, by row numbers, has this row, or moves without it."""
-        start, end, size = _edge_distance(frame.start), _edge_distance(frame.end), self.entries.size
+        start, end, size = edge_distance(frame.start), edge_distance(frame.end), self.entries.size
         first = 0 if end is None else max(0, place - max(0, end))
         return first, size if start is None else min(size, place - min(0, start) + 1)
 
     def _seeing_from(self, frame: Frame, place: int) -> int:
         """Return the place of the first row whose frame ends behind the row at `place`."""
-        by = _edge_distance(frame.end)
+        by = edge_distance(frame.end)
         if by is None:
             return 0
         if frame.kind == "groups":
@@ -257,7 +265,7 @@ class Order:
 
     def _seeing_to(self, frame: Frame, place: int) -> int:
         """Return the place behind the last row whose frame starts at the row or before it."""
-        by = _edge_distance(frame.start)
+        by = edge_distance(frame.start)
         if by is None:
             return self.entries.size
         if frame.kind == "groups":
@@ -268,7 +276,7 @@ class Order:
         return bisect_right(range(self.entries.size), place, key=partial(self.start, frame))
 
 
-def _edge_distance(edge: Edge) -> Any:
+def edge_distance(edge: Edge) -> Any:
     """Return the distance of an edge behind the row; None without a bound."""
     side, offset = edge
     if side in ("unbounded", "current"):

@@ -6,14 +6,24 @@ Spans are places in the order of that moment: with an inserted row, and with a r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from optimizer.record import record
-from reactive.engine.operators.windows.frames import Frame, Order, Span
+from reactive.engine.collections.zset import EXACT, canonical
+from reactive.engine.operators.windows.frames import (
+    UNBOUNDED,
+    Frame,
+    Order,
+    Span,
+    edge_distance,
+)
 
 Told = Callable[[int], Any]
 """The earlier answer of a function for the row at a place."""
+NEAR = 64
+"""Most rows of a frame whose changes are applied within a chunk."""
 Settles: TypeAlias = "Literal['never', 'always', 'if whole numbers']"
 
 
@@ -31,6 +41,25 @@ class Asked:
     more: tuple[Any, ...] = ()
     ignores_nulls: bool = False
     keeps_nulls: bool = False
+
+
+@record
+class Near:
+    """A function whose answer for a row is that of some rows around it, whatever the others are.
+
+    `before` and `behind` are the most rows that it reads before and behind a row; before is None
+    if it reads all.
+    """
+
+    before: int | None
+    behind: int
+    answers: Callable[[Order, list[Any], list[Any], int, int], list[Any]]
+    """Return the answers from a place up to another of rows with these sort keys and cells.
+
+    The order is that of the partition, of which these rows are a part.
+    """
+    reads_keys: bool = True
+    """False if the sort keys may be any list of that length."""
 
 
 def never_late(order: Order, before: int, told: Told) -> Iterable[Span]:
@@ -54,6 +83,8 @@ class Function:
     """True if answers are computed from the last row of a span to the first."""
     of_all: Callable[[Order], list[Any]] | None = None
     """Return the answers of all rows from the columns of the partition, if that is less work."""
+    near: Near | None = None
+    """The function of the rows around a row, if it reads no others."""
 
     def first_answers(self, order: Order, stop: int) -> list[Any]:
         """Return the answers for all rows up to a place, whatever they were before."""
@@ -70,6 +101,49 @@ class Function:
         if self.settles == "if whole numbers":
             return answer.__class__ is int
         return self.settles == "always"
+
+
+def canonical_answers(answers: list[Any]) -> list[Any]:
+    """Return answers in which every NaN is one object."""
+    if EXACT.issuperset(map(type, answers)):
+        return answers
+    return [canonical(answer) if answer != answer else answer for answer in answers]
+
+
+def near_frame(frame: Frame) -> tuple[int, int] | None:
+    """Return the most rows that a frame has before its row, and behind it; None if not counted."""
+    if frame.kind != "rows" or UNBOUNDED in (frame.start, frame.end):
+        return None
+    start, end = edge_distance(frame.start), edge_distance(frame.end)
+    return max(0, -start), max(0, end)
+
+
+def with_near(function: Function, reach: tuple[int, int] | None, answers: Any = None) -> Function:
+    """Return a function with its answers for the rows around a row, if it reads `reach` of them.
+
+    Without `answers` they are those of a partition of the rows around; with it, no keys are read.
+    """
+    if reach is None or sum(reach) > NEAR:
+        return function
+    if answers is None:
+        return replace(function, near=Near(*reach, partial(_answer_near, function.answers)))
+    return replace(function, near=Near(*reach, answers, reads_keys=False))
+
+
+def _answer_near(
+    answers: Callable[[Order, int, int, Told], Iterator[Any]],
+    order: Order,
+    keys: list[Any],
+    cells: list[Any],
+    start: int,
+    stop: int,
+) -> list[Any]:
+    """Return answers as those of a partition of the given rows only."""
+    return list(answers(order.of_part(keys, cells), start, stop, _no_answer))
+
+
+def _no_answer(place: int) -> None:
+    return None
 
 
 def in_frame(frame: Frame, order: Order, place: int) -> Iterable[Span]:
@@ -99,7 +173,8 @@ def _single_rows(span: Span) -> Iterable[Span]:
 def make_fold_of_frames(asked: Asked) -> Function:
     """Return a callable's function of frames, called again for each row that sees a change."""
     settles: Settles = "always" if asked.frame.is_whole else "never"
-    return Function(partial(in_frame, asked.frame), partial(_answer_calls, asked), settles=settles)
+    made = Function(partial(in_frame, asked.frame), partial(_answer_calls, asked), settles=settles)
+    return with_near(made, near_frame(asked.frame))
 
 
 def _answer_calls(asked: Asked, order: Order, start: int, stop: int, told: Told) -> Iterator[Any]:

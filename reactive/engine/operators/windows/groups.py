@@ -46,6 +46,9 @@ class WindowGroups(GroupStates[WindowPartition]):
         if unread is not None:
             unread.read()
         self._unread = None
+        if self._groups and len(delta) == 2:
+            shown = self._step_update(*delta)
+            return super().step(delta) if shown is None else shown
         if self._groups or len(delta) < 2 or _least_weight(delta) < 1:
             return super().step(delta)
         self._stepped, self._made = {}, []
@@ -59,6 +62,28 @@ class WindowGroups(GroupStates[WindowPartition]):
         self._unread = weakref.ref(found)
         self.touched += len(delta) + sum(group.sight for group in self._groups.values())
         return found
+
+    def _step_update(self, one: Pair, other: Pair) -> list[Pair] | None:
+        """Apply two changes of one partition that exists; return None if they are of two.
+
+        Equal rows need not be found: they are deleted and inserted.
+        """
+        key, also = self._key(one[0]), self._key(other[0])
+        for value in key:
+            if value.__class__ not in EXACT:
+                key, also = canonical(key), canonical(also)
+                break
+        group = self._groups.get(key)
+        if key != also or group is None:
+            return None
+        self._stepped, self._made = {key: group}, []
+        try:
+            shown = group.step((one, other))
+        except BaseException:
+            self.undo()
+            raise
+        self.touched += 2 + len(shown)
+        return [((key, row), weight) for row, weight in shown]
 
     def _step_group(self, key: Any, changes: Sequence[Pair]) -> list[Pair]:
         """Apply the changes of a partition; return those of its rows, in pairs with the key."""

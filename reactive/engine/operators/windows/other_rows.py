@@ -13,7 +13,13 @@ from itertools import islice
 from typing import Any
 
 from reactive.engine.operators.windows.frames import CURRENT, UNBOUNDED, Frame, Order, Span
-from reactive.engine.operators.windows.function import Asked, Function, Told
+from reactive.engine.operators.windows.function import (
+    Asked,
+    Function,
+    Told,
+    near_frame,
+    with_near,
+)
 
 
 def make_shift(asked: Asked) -> Function:
@@ -22,20 +28,24 @@ def make_shift(asked: Asked) -> Function:
         return Function(
             partial(_rows_seeing_known_shift, asked), partial(_answer_known_shift, asked)
         )
-    return Function(partial(_rows_seeing_shift, asked.more[0]), partial(_answer_shift, asked))
+    by = asked.more[0]
+    made = Function(partial(_rows_seeing_shift, by), partial(_answer_shift, asked))
+    return with_near(made, (max(0, -by), max(0, by)), partial(_shift_near, asked))
 
 
 def make_nth_value(asked: Asked) -> Function:
     """Return FIRST_VALUE, LAST_VALUE or NTH_VALUE; a negative number counts from the end."""
     if asked.ignores_nulls or asked.frame.exclude:
-        return Function(partial(_rows_seeing_frame, asked), partial(_answer_nth_of_all, asked))
+        made = Function(partial(_rows_seeing_frame, asked), partial(_answer_nth_of_all, asked))
+        return with_near(made, near_frame(asked.frame))
     settles: Any = "always" if asked.frame.is_whole else "never"
-    return Function(
+    made = Function(
         partial(_rows_seeing_nth, asked),
         partial(_answer_nth, asked),
         settles=settles,
         of_all=partial(_nth_of_all, asked),
     )
+    return with_near(made, near_frame(asked.frame))
 
 
 # LAG and LEAD.
@@ -63,6 +73,27 @@ def _defaults(default: int | None, order: Order, start: int, stop: int) -> Itera
     if start >= stop:
         return ()
     return (None,) * (stop - start) if default is None else order.values(default, start, stop)
+
+
+def _shift_near(
+    asked: Asked, order: Order, keys: list[Any], cells: list[Any], start: int, stop: int
+) -> list[Any]:
+    """Return LAG or LEAD of some rows, from the cells of the rows around them."""
+    by, default = asked.more
+    first, last = start + by, stop + by
+    if asked.argument is None:
+        values = [1] * len(cells)
+    else:
+        values = cells if order.is_single else order.of_cells(asked.argument, cells)
+    if first >= 0 and last <= len(cells):
+        return values[first:last]
+    found = values[max(0, first) : max(0, last)]
+    missing = range(start, min(stop, -by)) if by < 0 else range(max(start, len(cells) - by), stop)
+    if default is None:
+        defaults: list[Any] = [None] * len(missing)
+    else:
+        defaults = order.of_cells(default, [cells[place] for place in missing])
+    return defaults + found if by < 0 else found + defaults
 
 
 def _rows_seeing_known_shift(asked: Asked, order: Order, place: int) -> Iterable[Span]:

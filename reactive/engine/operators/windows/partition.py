@@ -23,10 +23,11 @@ from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import Any
 
-from reactive.engine.collections.zset import EXACT, Pair, canonical
+from reactive.engine.collections.zset import Pair, canonical
 from reactive.engine.operators.windows.entries import HIDDEN, Chunk, Entries, Row
 from reactive.engine.operators.windows.facts import Packed, WindowFacts
-from reactive.engine.operators.windows.function import Told
+from reactive.engine.operators.windows.function import Told, canonical_answers
+from reactive.engine.operators.windows.near import NearChanges
 from reactive.engine.operators.windows.spans import Spans, ask_backward, ask_forward, merge_spans
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -42,10 +43,11 @@ Answers = Sequence[dict[int, Any]]
 class WindowPartition:
     """One partition."""
 
-    __slots__ = ("_broken", "_log", "_made", "_order", "_owed", "_was", "sight")
+    __slots__ = ("_broken", "_log", "_made", "_near", "_order", "_owed", "_was", "sight")
 
-    def __init__(self, made: WindowFacts) -> None:
+    def __init__(self, made: WindowFacts, near: NearChanges | None = None) -> None:
         self._made = made
+        self._near = near
         self._order = made.order_of(Entries(made.tie))
         self.sight = 0
         """The number of output rows, which are the first ones."""
@@ -66,6 +68,18 @@ class WindowPartition:
         self._was, self._log = (self._order, self.sight, self._owed, self._broken), []
         try:
             if self._broken is None:
+                if len(changes) < 3 and self._near is not None and self._owed is None:
+                    out: list[Pair] = []
+                    try:
+                        sight = self._near.apply(self._order, self.sight, changes, self._log, out)
+                    except Exception as error:  # raised again, or found not to be by all changes
+                        reraise_asynchronous(error)
+                        sight = -1
+                    if sight >= 0:
+                        self.sight = sight
+                        return out
+                    if self._log:
+                        self._take_back()
                 return self._apply_changes(changes)
             waiting, self._broken = _add_changes(self._broken, changes), None
             return self._apply_changes(list(waiting.items()), are_many=True)
@@ -126,6 +140,8 @@ class WindowPartition:
                 case "gone", size, *of:
                     if entries.size < size:
                         entries.insert(*of)
+                case "edited", undo:
+                    entries.edit(undo, undo, [])
                 case "copied", order:
                     self._order = order
                 case _, chunk, shown:
@@ -239,7 +255,7 @@ class WindowPartition:
         if out is not None:
             self._hide(cut, min(sight, order.entries.size), out)
         self.sight = cut
-        columns = [_canonical_answers(each.first_answers(order, cut)) for each in made.functions]
+        columns = [canonical_answers(each.first_answers(order, cut)) for each in made.functions]
         said = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
         if sight and out is not None:
             self._replace_shown(said, out)
@@ -387,13 +403,6 @@ class WindowPartition:
 
 def _key_of_change(change: tuple[Packed, Row, int]) -> Any:
     return change[1][0]
-
-
-def _canonical_answers(answers: list[Any]) -> list[Any]:
-    """Return answers in which every NaN is one object."""
-    if set(map(type, answers)) <= EXACT:
-        return answers
-    return [canonical(answer) if answer != answer else answer for answer in answers]
 
 
 def _with_answers(old: Any, said: Answers, place: int) -> tuple[Any, ...]:

@@ -8,21 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
+from typing import Any
 
 from reactive.engine.operators.windows.frames import Order, Span
-from reactive.engine.operators.windows.function import Asked, Function, Told
+from reactive.engine.operators.windows.function import Asked, Function, Near, Told
 
 
 def make_row_number(asked: Asked) -> Function:
-    return Function(_behind_row, _row_numbers, settles="always", of_all=_all_row_numbers)
+    near = Near(None, 0, _row_numbers_near)
+    return Function(_behind_row, _row_numbers, settles="always", of_all=_all_row_numbers, near=near)
 
 
 def make_rank(asked: Asked) -> Function:
-    return Function(_behind_peers, _ranks, settles="always", of_all=_all_ranks)
+    near = Near(None, 0, _ranks_near)
+    return Function(_behind_peers, _ranks, settles="always", of_all=_all_ranks, near=near)
 
 
 def make_dense_rank(asked: Asked) -> Function:
-    return Function(_behind_only, _dense_ranks, settles="always", of_all=_all_dense_ranks)
+    near = Near(None, 0, _dense_ranks_near)
+    return Function(
+        _behind_only, _dense_ranks, settles="always", of_all=_all_dense_ranks, near=near
+    )
 
 
 def make_percent_rank(asked: Asked) -> Function:
@@ -87,6 +93,24 @@ def _stale(count: int, order: Order, before: int, told: Told) -> Iterator[Span]:
 
 def _row_numbers(order: Order, start: int, stop: int, told: Told) -> Iterator[int]:
     return iter(range(start + 1, stop + 1))
+
+
+def _row_numbers_near(
+    order: Order, keys: list[Any], cells: list[Any], start: int, stop: int
+) -> list[int]:
+    return list(range(start + 1, stop + 1))
+
+
+def _ranks_near(
+    order: Order, keys: list[Any], cells: list[Any], start: int, stop: int
+) -> list[int]:
+    return [first + 1 for first in _firsts(order.of_part(keys, cells), start, stop)]
+
+
+def _dense_ranks_near(
+    order: Order, keys: list[Any], cells: list[Any], start: int, stop: int
+) -> list[int]:
+    return _all_dense_ranks(order.of_part(keys[:stop], cells[:stop]))[start:]
 
 
 def _all_row_numbers(order: Order) -> list[int]:

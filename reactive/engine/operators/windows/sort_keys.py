@@ -62,18 +62,25 @@ class SortKeys:
     [3, 2, None]
     """
 
-    __slots__ = ("_directions", "is_descending")
+    __slots__ = ("_directions", "_is_ascending", "is_descending")
 
     def __init__(self, directions: Directions) -> None:
         self._directions = directions
+        self._is_ascending = not any(descending for descending, _ in directions)
         self.is_descending = bool(directions) and directions[0][0]
         """True if the first key is descending."""
 
-    def of(self, values: Sequence[Any]) -> Any:
+    def of(self, values: tuple[Any, ...]) -> Any:
         """Return the sort key of a row from its key values."""
         directions = self._directions
         if len(directions) == 1:
             return _part(values[0], *directions[0])
+        if self._is_ascending:
+            for value in values:
+                if value.__class__ not in PLAIN:
+                    break
+            else:
+                return values
         return tuple([_part(value, *each) for value, each in zip(values, directions, strict=False)])
 
     def of_many(self, rows: Sequence[Sequence[Any]]) -> list[Any]:
@@ -124,6 +131,8 @@ def _parts(values: list[Any], descending: bool, nulls_first: bool | None) -> lis
     return [_part(value, descending, nulls_first) for value in values]
 
 
+PLAIN = frozenset([int, str])
+"""Classes of values that are their own sort keys, if ascending."""
 _INTS, _TEXTS = frozenset([int]), frozenset([str])
 
 

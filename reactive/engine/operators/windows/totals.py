@@ -17,9 +17,11 @@ Source: window aggregates by their inverse: Leis et al., *Efficient Processing o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
+from math import fsum, isfinite
 from typing import Any
 
 from optimizer.record import record
@@ -32,11 +34,15 @@ from reactive.engine.operators.windows.function import (
     Told,
     in_frame,
     make_fold_of_frames,
+    near_frame,
+    with_near,
 )
 
 Total = tuple[int, RunningSum]
 """The number of values, and their sum."""
 _INTS = frozenset([int, bool])
+_ADDING: dict[Any, Callable[[list[Any]], Any]] = {int: sum, float: fsum}
+"""Functions that add up values of one class exactly."""
 _INTS_OR_NONE = _INTS | {type(None)}
 
 
@@ -50,12 +56,13 @@ def make_total(asked: Asked) -> Function:
     if frame.grows and not frame.is_whole:
         settles = SETTLES[name]
     answer = ANSWERS[name]
-    return Function(
+    made = Function(
         partial(in_frame, frame),
         partial(_answer_totals, asked, answer),
         settles=settles,
         of_all=partial(_all_totals, asked, answer),
     )
+    return with_near(made, near_frame(frame), partial(_totals_near, asked, answer))
 
 
 @record
@@ -91,6 +98,43 @@ def _answer_totals(
                 total = _add_row(total, order, asked, next(leaving), -1)
             said = answer(total)
         yield said
+
+
+def _totals_near(
+    asked: Asked,
+    answer: Callable[[Total], Any],
+    order: Order,
+    keys: list[Any],
+    cells: list[Any],
+    start: int,
+    stop: int,
+) -> list[Any]:
+    """Return the answers of some rows from the cells of the rows around them, frame by frame."""
+    if asked.argument is None or not order.is_single:
+        cells = _summands(order, asked, cells)
+    elif asked.more == ("count",):
+        cells = [None if value is None else 1 for value in cells]
+    first, last = order.rows_of_frame(asked.frame)
+    frames = [cells[max(0, place + first) : max(0, place + last)] for place in range(start, stop)]
+    add = _ADDING.get(cells[0].__class__) if len({*map(type, cells)}) == 1 else None
+    if add is not None:
+        with suppress(OverflowError, ValueError):  # beyond the finite floats
+            sums = [add(values) for values in frames]
+            if add is sum or all(map(isfinite, sums)):
+                return _answers_of_sums(answer, frames, sums)
+    return [answer(_total_of_values(values)) for values in frames]
+
+
+def _answers_of_sums(
+    answer: Callable[[Total], Any], frames: list[list[Any]], sums: list[Any]
+) -> list[Any]:
+    """Return the answers of frames without None, from their sums."""
+    if answer is _count_result:
+        return list(map(len, frames))
+    pairs = zip(frames, sums, strict=True)
+    if answer is _sum_or_none:
+        return [total if values else None for values, total in pairs]
+    return [total / len(values) if values else None for values, total in pairs]
 
 
 def _all_totals(asked: Asked, answer: Callable[[Total], Any], order: Order) -> list[Any]:

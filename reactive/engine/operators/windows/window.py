@@ -19,10 +19,11 @@ from optimizer.record import record
 from reactive.engine.collections.value_order import Directions
 from reactive.engine.operators.windows.accumulated import make_accumulated
 from reactive.engine.operators.windows.extremes import make_extreme
-from reactive.engine.operators.windows.facts import HeldParts, WindowFacts
+from reactive.engine.operators.windows.facts import OUTPUT_ROWS, HeldParts, WindowFacts, find_near
 from reactive.engine.operators.windows.frames import UNBOUNDED, Order
 from reactive.engine.operators.windows.function import Asked, Function, make_fold_of_frames
 from reactive.engine.operators.windows.groups import WindowGroups
+from reactive.engine.operators.windows.near import NearChanges
 from reactive.engine.operators.windows.other_rows import make_nth_value, make_shift
 from reactive.engine.operators.windows.partition import WindowPartition
 from reactive.engine.operators.windows.places import PLACES
@@ -88,8 +89,13 @@ class Window:
         functions = tuple(_build_function(asked) for asked in self.functions)
         tie = hash_of if all(map(is_of_peers, self.functions)) else tie_of
         keys = SortKeys(self.directions)
-        made = WindowFacts(keys, tie, self._held_parts(), functions, self._cut(), self.drops)
-        return partial(WindowPartition, made)
+        held = self._held_parts()
+        made = WindowFacts(
+            *(keys, tie, held, functions, self._cut(), self.drops),
+            OUTPUT_ROWS[held.is_wide, len(functions) == 1],
+        )
+        near = find_near(functions, is_limited=self.limit is not None)
+        return partial(WindowPartition, made, None if near is None else NearChanges(made, near))
 
     def _held_parts(self) -> HeldParts:
         """Return which parts of a row a partition holds."""
