@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -76,7 +76,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace, file: Pat
         if options.fast:
             _run_fast(monitor, options)
         else:
-            _run_with_page(monitor, options)
+            _run_with_page(parser, monitor, options)
     return STOPPED
 
 
@@ -104,9 +104,15 @@ def _run_fast(monitor: Monitor, options: argparse.Namespace) -> None:
     )
 
 
-def _run_with_page(monitor: Monitor, options: argparse.Namespace) -> None:
+def _run_with_page(
+    parser: argparse.ArgumentParser, monitor: Monitor, options: argparse.Namespace
+) -> None:
     stopped = Event()
-    with serve(monitor, options.host, options.port) as address:
+    with ExitStack() as served:
+        try:
+            address = served.enter_context(serve(monitor, options.host, options.port))
+        except (OSError, OverflowError) as error:
+            parser.error(f"no page at {options.host}, port {options.port}: {error}")
         console().print(f"the page is {address}")
         if options.live:
             monitor.db.clock.run()

@@ -10,7 +10,7 @@ end are two queries, and an incident is open from the one to the other (`monitor
 readings by their times, so that one that comes late counts as if it had come in time.
 
 Cost: of a reading, one look-up of its limits; of a tick, the readings that come of age; of a limit
-that moves, the readings between the old and the new one.
+that moves, the readings of its sensor.
 """
 
 from __future__ import annotations

@@ -118,7 +118,12 @@ class Board:
 
 @contextmanager
 def serve(monitor: Monitor, host: str, port: int) -> Iterator[str]:
-    """Serve the page in threads; yield its address."""
+    """Serve the page in threads; yield its address.
+
+    Raises
+    ------
+    OSError: the address is in use, or is none of this machine.
+    """
     board = Board(monitor)
 
     class Handler(_Handler):
@@ -258,6 +263,11 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {"content-type": kind, **SAFE, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a request that the library refuses, such as one of another method."""
+        status = HTTPStatus(code)
+        self._refuse(status, message or status.phrase)
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Log nothing: the terminal shows notices."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -121,8 +122,6 @@ def _state(client: httpx.Client) -> Any:
 
 
 def _free_port() -> int:
-    import socket
-
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
@@ -159,3 +158,14 @@ def test_wrong_usage_is_told(
         command.main(arguments)
     assert stopped.value.code == 2
     assert error in capsys.readouterr().err
+
+
+def test_a_port_that_is_in_use_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as used:
+        used.bind(("127.0.0.1", 0))
+        used.listen()
+        port = used.getsockname()[1]
+        with pytest.raises(SystemExit) as stopped:
+            command.main(["--file", str(tmp_path / "monitor.db"), "--port", str(port)])
+    assert stopped.value.code == 2
+    assert f"no page at 127.0.0.1, port {port}: " in capsys.readouterr().err

@@ -203,5 +203,7 @@ def test_requests_that_are_no_json_too_large_or_of_other_pages_are_refused(serve
     own = str(client.base_url).rstrip("/")
     assert served.post("/acknowledge", ACKNOWLEDGE, origin=own)[0] == 200
     assert client.get("/limits").status_code == 405
+    put = client.put("/state")
+    assert (put.status_code, put.json()) == (501, {"error": "Unsupported method ('PUT')"})
     missing = client.get("/../monitor.db")
     assert (missing.status_code, "no page" in missing.json()["error"]) == (404, True)
