@@ -35,10 +35,13 @@ from tests.examples.shop.running import PATIENCE, ROOT, until
 SEED = 3
 
 
-def start(file: Path, *options: str) -> subprocess.Popen[str]:
+def start(file: Path, *options: str, killed_at: int | None = None) -> subprocess.Popen[str]:
+    command = ["examples.monitor"]
+    if killed_at is not None:
+        command = ["tests.examples.monitor.killed", str(killed_at)]
     arguments = ["--file", str(file), "--seed", str(SEED), *options]
     return subprocess.Popen(
-        [sys.executable, "-m", "examples.monitor", *arguments],
+        [sys.executable, "-m", *command, *arguments],
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -76,14 +79,33 @@ def test_each_notice_is_told_once_however_often_the_monitor_is_killed(tmp_path: 
         assert process.poll() is None
         process.kill()
         assert process.communicate()[1] == ""
+    check_told_once(file)
+
+
+@pytest.mark.long
+def test_each_notice_is_told_once_if_the_monitor_is_killed_between_its_writes(
+    tmp_path: Path,
+) -> None:
+    random = Random(SEED)
+    file = tmp_path / "killed.db"
+    for _ in range(20):
+        process = start(file, "--fast", killed_at=random.randint(1, 24))
+        assert process.communicate(timeout=PATIENCE)[1] == ""
+        assert process.returncode == -signal.SIGKILL
+    check_told_once(file)
+
+
+def check_told_once(file: Path) -> None:
+    """Compare the notices of a monitor that was killed with those of one that was not."""
     with Database(file) as db:
         db.table(Sensor, name="sensors", key="id")
         end = moment_of(tick_of(db.clock.now) + 300)
     killed = tell_until(file, end)
-    assert killed == tell_until(tmp_path / "whole.db", end)
+    assert killed == tell_until(file.with_name("whole.db"), end)
     keys = [(notice["incident"], notice["what"]) for notice in killed]
     assert len(keys) == len(set(keys)) > 20
-    batches = [json.loads(line)["batch"] for line in told.read_text().splitlines()]
+    lines = file.with_suffix(".jsonl").read_text().splitlines()
+    batches = [json.loads(line)["batch"] for line in lines]
     assert batches == sorted(set(batches))
 
 
