@@ -280,7 +280,7 @@ def _solved(a: Expr, b: Expr, side_of: SideOf) -> tuple[dict[str | None, Expr], 
 
     The first term of the left gets a plus; return the sign that it had in `a - b`, too.
     """
-    terms = [*_terms(a, 1), *_terms(b, -1)]
+    terms = [*terms_of(a, 1), *terms_of(b, -1)]
     own = [(sign, term) for sign, term in terms if side_of(term) == "left"]
     rest = [(-sign, term) for sign, term in terms if side_of(term) != "left"]
     others = {side_of(term) for _, term in rest if not isinstance(term, Constant)}
@@ -291,17 +291,17 @@ def _solved(a: Expr, b: Expr, side_of: SideOf) -> tuple[dict[str | None, Expr], 
     return {"left": _sum(left), "right": _sum(right)}, turn
 
 
-def _terms(expr: Expr, sign: int) -> Iterator[tuple[int, Expr]]:
+def terms_of(expr: Expr, sign: int) -> Iterator[tuple[int, Expr]]:
     """Iterate over the terms of a sum with their signs."""
     match expr:
         case Operation("+", (a, b)):
-            yield from _terms(a, sign)
-            yield from _terms(b, sign)
+            yield from terms_of(a, sign)
+            yield from terms_of(b, sign)
         case Operation("-", (a, b)):
-            yield from _terms(a, sign)
-            yield from _terms(b, -sign)
+            yield from terms_of(a, sign)
+            yield from terms_of(b, -sign)
         case Operation("-", (a,)):
-            yield from _terms(a, -sign)
+            yield from terms_of(a, -sign)
         case Constant() if not isinstance(expr, Slot) and expr.kind is int and not expr.value:
             return
         case _:
@@ -428,7 +428,7 @@ class _Operands:
         """Return how many terms of a sum are no declared spans of time, and may be moments that are
         added; None if a term is neither. Add the operands."""
         count = 0
-        for sign, term in _terms(expr, 1):
+        for sign, term in terms_of(expr, 1):
             is_span = self.declared(term) is timedelta
             if not is_span and (sign < 0 or self.declared(term) is not None):
                 return None

@@ -296,6 +296,11 @@ def tables(node: plan.Node) -> tuple[plan.Table, ...]:
     return found
 
 
+def reads_stream(node: plan.Node) -> bool:
+    """Return True if a table that a node reads is a stream."""
+    return any(table.time is not None for table in tables(node))
+
+
 def _tables(node: plan.Node) -> tuple[plan.Table, ...]:
     """Return the tables that a plan reads, each once; a tuple of an input is shared if possible."""
     if isinstance(node, plan.Settled):

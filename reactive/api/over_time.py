@@ -1,4 +1,4 @@
-"""Joins over time: the plans of `asof_join` and `lookup`.
+"""Joins over time: the plans of `asof_join`, `lookup` and `emit="closed"`.
 
 Keys and times are computed beside the rows.
 """
@@ -13,17 +13,22 @@ from optimizer.expr import (
     Expr,
     Function,
     Lifted,
+    Parameter,
     all_parameters,
     conjuncts,
+    constant,
+    items_of,
     one_value,
     row_names,
     tuple_of,
 )
 from optimizer.expressions.text import written
-from optimizer.plans.properties import bindings, shapes
+from optimizer.plans.nodes.groups import kept_by
+from optimizer.plans.properties import binding_names, bindings, row_shape, shapes
 from optimizer.plans.side_conditions import equation_of, of_left, of_right, pair_shapes
 from optimizer.subqueries.keyed_rows import as_expression
 from reactive.api.conditions import Key, On, match_of, taken_of_right
+from reactive.engine.operators import closed_rows, frontiers
 
 if TYPE_CHECKING:
     from reactive.api.relation import AnyRelation
@@ -69,10 +74,6 @@ def plan_asof_join(
     )
 
 
-EVENTWISE = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest, plan.View)
-"""Nodes whose rows are made of one row of their input, or of a view of it."""
-
-
 def plan_lookup(
     role: str,
     relations: tuple[AnyRelation, AnyRelation],
@@ -87,7 +88,7 @@ def plan_lookup(
     """
     left, right = relations
     match = match_of(role, left, right, on, *keys)
-    if not only_comes(left.plan):
+    if not frontiers.only_comes(left.plan):
         raise PlanError(
             f"{role} is for events, and rows of {left._called()} may be removed\n"
             "  start with db.stream(...), or join() for pairs that follow both sides"
@@ -102,17 +103,52 @@ def plan_lookup(
     )
 
 
-def only_comes(node: plan.Node) -> bool:
-    """Return True if no row of a node is ever removed: it is made of the events of streams."""
-    match node:
-        case plan.Table():
-            return node.time is not None
-        case plan.Lookup(left):
-            return only_comes(left)
-        case plan.UnionAll(left, right):
-            return only_comes(left) and only_comes(right)
-        case _:
-            return isinstance(node, EVENTWISE) and only_comes(*node.inputs())
+Emit: TypeAlias = Literal["now", "closed"]
+
+
+def plan_closed(role: str, left: AnyRelation, right: AnyRelation, match: plan.Match) -> plan.Node:
+    """Return the plan of the left rows without a partner, each once no partner can come.
+
+    Raises
+    ------
+    PlanError: the condition does not bound the times of two streams by each other.
+    """
+    alone = plan.AntiJoin(left.plan, right.plan, match)
+    kept, _ = frontiers.retentions_of(alone)
+    if kept is None:
+        raise PlanError(
+            f'{role} with emit="closed" needs two streams, and an interval of their times\n'
+            "  such as on=lambda l, r: l.key == r.key and abs(l.at - r.at) <= timedelta(minutes=5)"
+        )
+    count = bindings(left.plan)
+    row = one_value(all_parameters(count))
+    timed = tuple_of(row, kept.value.body, constant(closed_rows.OF_ROW))
+    rows: plan.Node = plan.Select(alone, kept.value.with_body(timed))
+    for place, clock in enumerate(kept.frontier.clocks):
+        mark = tuple_of(constant(None), Parameter(0), constant(place))
+        rows = plan.UnionAll(rows, plan.Select(clock.mark, Lifted(mark, ("mark",), (), 1)))
+    group = kept_by(
+        closed_rows.ClosedGroup(kept.frontier, row_shape(left.plan)), f"closed {kept.frontier}"
+    )
+    closed = plan.Reduce(rows, Lifted(constant(()), ("row",), (), 1), group)
+    shown = (Parameter(1),) if count == 1 else items_of(Parameter(1), count)
+    columns = tuple(Lifted(column, ("key", "row"), (), 2) for column in shown)
+    return plan.Extend(closed, (), columns, binding_names(left.plan))
+
+
+def plan_closed_left_join(left: AnyRelation, right: AnyRelation, match: plan.Match) -> plan.Node:
+    """Return the plan of the pairs, and of the left rows without one once no partner can come."""
+    closed, count = plan_closed("left_join", left, right, match), bindings(left.plan)
+    missing = Lifted(constant(None), row_names(count), (), count)
+    padded = plan.Extend(closed, tuple(range(count)), (missing,))
+    return plan.UnionAll(plan.Join(left.plan, right.plan, match), padded)
+
+
+def checked_emit(role: str, emit: Any) -> bool:
+    """Return True for "closed"; refuse what is neither this nor "now"."""
+    if emit not in ("now", "closed"):
+        raise PlanError(f'{role} takes emit="now" or emit="closed", not {emit!r:.60}')
+    return bool(emit == "closed")
 
 
 def _beside(key: Lifted, count: int) -> Lifted:

@@ -497,11 +497,19 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         *,
         left_key: Callable[[*Ts], Hashable] | str | None = None,
         right_key: Callable[[U], Hashable] | str | None = None,
+        emit: over_time.Emit = "now",
     ) -> Relation[*Ts, U | None]:
         """Pair matching rows as `join` does, and keep left rows without a match, with None.
 
-        Parameters and cost: as for `join`. State: as for `join`, and the number of matches of each
-        row.
+        Parameters and cost: as for `join`. With `emit="closed"`, for two streams whose times the
+        condition bounds by each other, a left row without a match comes once, when the watermark of
+        the other stream says that no match can come, and is never retracted; with `"now"` it comes
+        at once, and is retracted when it gets a match. State: as for `join`, and the number of
+        matches of each row.
+
+        Raises
+        ------
+        PlanError: `emit="closed"`, and the condition has no interval of the times of two streams.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -512,6 +520,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         >>> sorted(pairs, key=str)
         [(1, None), (2, 2)]
         """
+        if over_time.checked_emit("left_join", emit):
+            match = match_of("left_join", self, other, on, left_key, right_key)
+            return self._new(over_time.plan_closed_left_join(self, other, match), other)
         return self._outer("left", other, on, left_key, right_key)
 
     def right_join(
@@ -574,12 +585,29 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         *,
         left_key: Callable[[*Ts], Hashable] | str | None = None,
         right_key: Callable[[U], Hashable] | str | None = None,
+        emit: over_time.Emit = "now",
     ) -> Relation[*Ts]:
         """Keep the rows that have no match in `other` (NOT EXISTS), with their weights.
 
-        Parameters: as for `join`. State and cost: as for `semi_join`.
+        Parameters: as for `join`; `emit` as for `left_join`. State and cost: as for `semi_join`.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> paid = db.stream(tuple[str, int], at=lambda p: p[1], lateness=0, name="paid")
+        >>> sent = db.stream(tuple[str, int], at=lambda s: s[1], lateness=0, name="sent")
+        >>> in_time = lambda p, s: p[0] == s[0] and p[1] <= s[1] <= p[1] + 2
+        >>> overdue = paid.anti_join(sent, on=in_time, emit="closed").materialize()
+        >>> paid.add_all([("ann", 1), ("bob", 2)])
+        >>> sent.add_all([("ann", 2)])
+        >>> list(overdue)
+        []
+        >>> sent.add(("eve", 5))
+        >>> list(overdue)
+        [('bob', 2)]
         """
         match = match_of("anti_join", self, other, on, left_key, right_key)
+        if over_time.checked_emit("anti_join", emit):
+            return self._new(over_time.plan_closed("anti_join", self, other, match), other)
         return self._new(plan.AntiJoin(self.plan, other.plan, match), other)
 
     def union(self, other: Relation[*Ts]) -> Relation[*Ts]:

@@ -81,12 +81,13 @@ class Stream(Table[T, Any], Generic[T]):
         replaces: Table[Any] | None = None,
     ) -> None:
         self._at = at
-        self._clock = EventClock(_checked_lateness(lateness))
+        self._clock = EventClock(_checked_lateness(lateness), "")
         if late not in ("keep", "raise"):
             raise PlanError(f'a stream takes late="keep" or late="raise", not {late!r:.60}')
         super().__init__(engine, number, row_type, name, None, False, False, replaces)
         assert self.plan.time is not None
         _check_distance(self._called(), lateness, declared_classes(self.plan.time, self.plan))
+        self._clock.name = self.name
         self._do: _Arrivals = _Arrivals(self, engine, callable_of(as_expression(self.plan.time)))
         self._do.move_to(self._store)
         self._do.refuses = late == "raise"
@@ -303,4 +304,5 @@ def begin(stream: Stream[Any], late: Table[Any, Any]) -> None:
     group = kept_by(_WatermarkGroup(stream._clock, stream.name), f"watermark of {stream.name}")
     moved = plan.Reduce(times, Lifted(constant(()), ("time",), (), 1), group)
     mark = plan.Select(moved, Lifted(Parameter(1), ("key", "watermark"), (), 2))
+    stream._clock.mark = mark
     stream.watermark = stream._new(mark).materialize(f"watermark of {stream.name}")

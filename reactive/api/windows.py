@@ -46,7 +46,7 @@ from reactive.engine.collections.instants import checked_zone, in_elapsed_time
 from reactive.engine.collections.time_windows import DAY, TimeWindow, TimeWindows
 from reactive.engine.operators import closing
 from reactive.engine.operators.aggregate import KeptGroups
-from reactive.engine.operators.event_time import EventClock
+from reactive.engine.operators.frontiers import Frontier, frontier_of
 from reactive.engine.operators.windows import sessions
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ def plan_sessions(
         count,
     )
     by_key = Lifted(Item(Parameter(0), constant(1)), ("row",), (), 1)
-    clock = closing.clock_of(source, time)
-    kept = Sessions(windows.gap, (row_shape(source), TimeWindow), clock)
+    frontier = frontier_of(source, time.body)
+    kept = Sessions(windows.gap, (row_shape(source), TimeWindow), frontier)
     group = kept_by(kept, repr(windows))
     groups = plan.Reduce(plan.Select(source, timed), by_key, group)
     shown, window = items_of(Parameter(1), 2)
@@ -172,8 +172,8 @@ class Sessions:
 
     gap: Any
     shape: Any
-    clock: EventClock | None = None
-    """The watermark below which sessions do not change, for the events of a stream."""
+    frontier: Frontier | None = None
+    """The frontier below which sessions do not change, for the events of a stream."""
 
     def __call__(self, key: Any, rows: Any) -> Any:
         """Return the rows beside their windows, from scratch."""
@@ -181,9 +181,9 @@ class Sessions:
 
     def operator(self, key: Any, new: Callable[[], sessions.SessionGroup]) -> KeptGroups:
         """Return the operator of the groups; it drops sessions that change no more."""
-        if self.clock is None:
+        if self.frontier is None:
             return KeptGroups(key, new)
-        return closing.ClosingSessions(key, new, self.clock)
+        return closing.ClosingSessions(key, new, self.frontier)
 
     def kept(self) -> Callable[[], sessions.SessionGroup]:
         """Return the maker of an empty group."""

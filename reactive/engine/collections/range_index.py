@@ -213,6 +213,10 @@ class RangeIndex:
     def find_before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
         return self.earlier(delta).get
 
+    def weight(self, key: IndexKey, row: Row) -> int:
+        """Return the weight of a row with a key."""
+        return self._index.weight(key, row)
+
     def items(self) -> Iterator[KeyedPair]:
         """Yield every row with its key."""
         return self._index.items()

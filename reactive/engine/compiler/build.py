@@ -24,7 +24,7 @@ from reactive.engine.compiler.row_tests import constant_tests_of
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.moment import check_prompt
 from reactive.engine.dataflow.node import NOWHERE, Node
-from reactive.engine.operators import cycles, index_by, matching, sums_beyond
+from reactive.engine.operators import cycles, expiring, index_by, matching, sums_beyond
 from reactive.engine.operators import join as at_operator
 from reactive.engine.operators.fixpoint import closure as closures
 from reactive.engine.operators.fixpoint import fixpoint
@@ -183,11 +183,29 @@ def _build_index(builder: Builder, node: physical.PhysicalIndex, inputs: Inputs)
     return builder.node(
         node,
         inputs,
-        lambda: index_by.IndexBy(None, handle, all_rows, make(), table=table, trie=node.trie),
+        _index_maker(node, handle, all_rows, make, table=table, trie=node.trie),
         _callables_of_side(node.chain, node.side),
         constant_tests=constant_tests_of(node.chain, node.side),
         deferred=node.deferred,
     )
+
+
+def _index_maker(
+    node: physical.PhysicalIndex | physical.PhysicalRangeIndex,
+    handle: Callable[[Any], Any],
+    all_rows: Callable[[], Iterable[Any]] | None,
+    keyer: Make,
+    *,
+    index: Callable[[], Any] = lambda: None,
+    **options: Any,
+) -> Make:
+    """Return the maker of an index; its rows are dropped if the node says when."""
+    retention = node.retention
+    if retention is None:
+        return lambda: index_by.IndexBy(None, handle, all_rows, keyer(), index(), **options)
+    value = spread_bindings(retention.value, retention.value.parameters)
+    options |= {"value": value, "frontier": retention.frontier}
+    return lambda: expiring.ExpiringIndexBy(None, handle, None, keyer(), index(), **options)
 
 
 def _table_of(
@@ -255,8 +273,8 @@ def _build_range_index(builder: Builder, node: physical.PhysicalRangeIndex, inpu
     return builder.node(
         node,
         inputs,
-        lambda: index_by.IndexBy(
-            None, handle, all_rows, make(), range_index.RangeIndex(node.range, handle)
+        _index_maker(
+            node, handle, all_rows, make, index=lambda: range_index.RangeIndex(node.range, handle)
         ),
         _callables_of_side(node.chain, node.side),
         constant_tests=constant_tests_of(node.chain, node.side),
@@ -288,7 +306,9 @@ def _build_probe(
         make = make_outer_join_operator(
             join, parts[-1], tuple(chain), *operators, recall, by_range=by_range
         )
-    return builder.node(node, inputs, make, all_callables(parts), partnered=_partnered_ports(join))
+    made = builder.node(node, inputs, make, all_callables(parts), partnered=_partnered_ports(join))
+    made.forgets |= node.sink is None and _is_expiring(left)
+    return made
 
 
 def _build_match(
@@ -315,7 +335,13 @@ def _build_match(
         blamed=() if has_index else (match.right_key,),
     )
     made.partnered = _partnered_ports(join, made.operator)
+    made.forgets |= _is_expiring(left)
     return made
+
+
+def _is_expiring(node: Node) -> bool:
+    """Return True for an index whose rows are dropped."""
+    return getattr(node.operator, "forgets", False)
 
 
 def _partnered_ports(join: AnyJoin, operator: Any = None) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ from optimizer.lifting.readings import kin_of, replace_captured_values
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, factorization_of
 from optimizer.plans.forms import compared_fields, form_of, own_of, record_fields, with_constants
-from optimizer.plans.properties import bindings, naming_by, nodes, row_shape, shapes
+from optimizer.plans.properties import bindings, naming_by, nodes, reads_stream, row_shape, shapes
 from optimizer.plans.side_conditions import AnyJoin, bounds_of
 from optimizer.record import record
 from optimizer.rewriting.optimize import is_low
@@ -75,6 +75,8 @@ from reactive.engine.operators.plain import (
     closes,
     count_nested,
     is_read,
+    joins_drop,
+    retentions,
     sides,
 )
 
@@ -147,8 +149,7 @@ class Chooser:
         """Return the plan that the first fitting rule makes; raises `TypeError` if none fits."""
         named = self._with_row(node)
         for rule in self._rules:
-            found = rule(self, named)
-            if found is not None:
+            if (found := rule(self, named)) is not None:
                 return found
         raise TypeError(f"no way to run plan node {type(node).__name__}")
 
@@ -184,8 +185,7 @@ class Chooser:
         return self.offloaded is not None and self.offloaded.reaches(node)
 
     def is_elsewhere(self, node: plan.Node) -> bool:
-        away = self.offloaded
-        return away is not None and (away.holds(node) or away.includes(node))
+        return (away := self.offloaded) is not None and (away.holds(node) or away.includes(node))
 
     # Loops and their parts.
 
@@ -268,11 +268,11 @@ class Chooser:
     def multiway(self, join: plan.Join) -> multiways.MultiwayJoin | None:
         """Return the multiway join of a join and the joins below it; None if that has failed."""
         is_narrow = MULTIWAY in self._without or id(join) in self._narrow
-        return None if is_narrow else multiways.multiway_of(join)
+        return None if is_narrow or reads_stream(join) else multiways.multiway_of(join)
 
     def factors(self, node: plan.Aggregate) -> Factorization | None:
         """Return how an aggregate splits over the sides of its join; None if that has failed."""
-        return None if SUMS in self._without else factorization_of(node)
+        return None if SUMS in self._without or joins_drop(node) else factorization_of(node)
 
     def join_of(self, node: plan.Node) -> tuple[Inner, PipelineSource] | None:
         """Return the inner join that a node has in its loop, and the loop; None if it has none."""
@@ -309,16 +309,18 @@ class Chooser:
         deferred: bool = False,
         trie: bool = False,
         drops: bool = False,
+        retention: Any = None,
     ) -> Asking[PhysicalIndex]:
         """Return the index of a chain by a key, for the look-ups of a join.
 
         `drops`: rows that fail a test of the side change nothing, not even an exception.
+        `retention`: when rows are dropped.
         """
         tested = with_tests_in_chain(below, side) if drops else (below, side)
         found = None if deferred else self.look_up(tested[0], of_join=True)
         below, source = found or (below, (yield below.base))
-        rest = side if found is None else tested[1]
-        return PhysicalIndex(owner, source, below, rest, arguments, deferred, trie)
+        side = tested[1] if found else side
+        return PhysicalIndex(owner, source, below, side, arguments, deferred, trie, retention)
 
     def source(self, below: PipelineSource) -> Asking[tuple[PipelineSource, Physical]]:
         """Return a chain and its source: the table, or a look-up of the first condition."""
@@ -338,16 +340,26 @@ class Chooser:
     def indexes(self, node: AnyJoin) -> Asking[tuple[PhysicalIndex, PhysicalIndex | PhysicalKeys]]:
         """Return the indexes of both sides of a join; only keys of the right if they suffice."""
         deferred, (ours, theirs) = self.depends(node), sides(node)
+        kept = (None, None) if deferred else retentions(node)
         below, other = self.input_of_join(node.left), self.input_of_join(node.right)
         is_inner, count = isinstance(node, INNER), bindings(node.left)
         drops = is_inner and drops_rows(ours, theirs, lambda: (row_shape(node.right),))
-        left = yield from self.index(node, below, ours, count, deferred=deferred, drops=drops)
-        if isinstance(node, plan.SemiJoin | plan.AntiJoin) and by_key_alone(node):
+        left = yield from self.index(
+            node, below, ours, count, deferred=deferred, drops=drops, retention=kept[0]
+        )
+        if (
+            isinstance(node, plan.SemiJoin | plan.AntiJoin)
+            and by_key_alone(node)
+            and kept[1] is None
+        ):
             source = yield other.base
             return left, PhysicalKeys(node, source, other, theirs)
         drops = is_inner and drops_rows(theirs, ours, lambda: shapes(node.left))
-        right = self.index(node, other, theirs, 1, deferred=deferred, drops=drops)
-        return left, (yield from right)
+        return left, (
+            yield from self.index(
+                node, other, theirs, 1, deferred=deferred, drops=drops, retention=kept[1]
+            )
+        )
 
 
 def _narrow(root: plan.Node) -> set[int]:

@@ -35,6 +35,7 @@ from reactive.engine.remote import fragments, remote
 
 if TYPE_CHECKING:
     from optimizer.plans.sums_beyond import BeyondRange
+    from reactive.engine.operators.frontiers import Retention
 
 
 @record
@@ -134,10 +135,12 @@ class PhysicalIndex(Physical):
     arguments: int
     deferred: bool = False
     trie: bool = False
+    retention: Retention | None = None
 
     def headline(self) -> str:
         kind = "trie" if self.trie else "index"
-        return f"{_where(self.side, self.chain)}{kind}{_describe_keys(self.side)}"
+        kept = _describe_retention(self.retention)
+        return f"{_where(self.side, self.chain)}{kind}{_describe_keys(self.side)}{kept}"
 
 
 @record
@@ -176,6 +179,7 @@ class PhysicalRangeIndex(Physical):
     arguments: int
     span: side_conditions.Span
     range: Range
+    retention: Retention | None = None
 
     @property
     def side(self) -> Side:
@@ -185,7 +189,8 @@ class PhysicalRangeIndex(Physical):
     def headline(self) -> str:
         kind = "interval" if self.range.own == "interval" else "ordered"
         by = ", ".join(map(written, self.span.ends))
-        return f"{_where((None, self.tests), self.chain)}{kind} index by {by}"
+        kept = _describe_retention(self.retention)
+        return f"{_where((None, self.tests), self.chain)}{kind} index by {by}{kept}"
 
 
 @record
@@ -296,6 +301,10 @@ class PhysicalNest(Physical):
     def headline(self) -> str:
         found = f"tree {shredding.describe_levels(self.top, self.nesting)}"
         return found if self.elsewhere else f"{found}; once read, kept from {self.large} rows on"
+
+
+def _describe_retention(found: Retention | None) -> str:
+    return "" if found is None else f", dropped when {written(found.value)} is {found.frontier}"
 
 
 def _kept(sums: Sums) -> str:

@@ -26,8 +26,9 @@ Source: [dbsp] the join of a stream with an integral.
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from reactive.engine.collections.index import NO_MATCH, Index, match_key
 from reactive.engine.collections.instants import in_elapsed_time
@@ -36,6 +37,12 @@ from reactive.errors import TableError
 
 SHOWN_KEY = ()
 """The key of the one group that a watermark is."""
+
+
+class DropsClosed(Protocol):
+    """An operator that drops the state that is below a watermark."""
+
+    def drop_closed(self) -> None: ...
 
 
 class EventClock:
@@ -47,11 +54,18 @@ class EventClock:
     (7, True, False)
     """
 
-    __slots__ = ("lateness", "watermark")
+    __slots__ = ("_followers", "lateness", "mark", "name", "watermark")
 
-    def __init__(self, lateness: Any) -> None:
+    def __init__(self, lateness: Any, name: str = "the stream") -> None:
+        self.name = name
         self.lateness = lateness
         self.watermark: Any = None
+        self.mark: Any = None
+        """The plan of the watermark as a relation of one row."""
+        self._followers: list[weakref.ref[DropsClosed]] = []
+
+    def __reduce__(self) -> Any:
+        return _restored_clock, (self.lateness, self.name, self.watermark)
 
     def _fingerprinted(self) -> dict[str, Any]:
         """Return the lateness: queries are equal whatever the events so far."""
@@ -59,12 +73,32 @@ class EventClock:
 
     def move_to(self, newest: Any) -> None:
         """Set the watermark by the greatest time so far."""
-        self.watermark = newest - self.lateness
+        self.set(newest - self.lateness)
+
+    def set(self, mark: Any) -> None:
+        """Set the watermark, and tell the operators that drop what is below it."""
+        self.watermark = mark
+        for reference in self._followers:
+            operator = reference()
+            if operator is not None:
+                operator.drop_closed()
+
+    def follow(self, operator: DropsClosed) -> None:
+        """Tell an operator, as long as it is used, when the watermark has moved."""
+        alive = [each for each in self._followers if each() is not None]
+        self._followers = [*alive, weakref.ref(operator)]
 
     def is_late(self, time: Any) -> bool:
         """Return True if a time is before the watermark; a time that is None or NaN is not."""
         mark = self.watermark
         return mark is not None and time is not None and bool(time < mark)
+
+
+def _restored_clock(lateness: Any, name: str, watermark: Any) -> EventClock:
+    """Return a copy of a clock, which nobody follows."""
+    clock = EventClock(lateness, name)
+    clock.watermark = watermark
+    return clock
 
 
 class Watermark:
@@ -120,7 +154,8 @@ class Watermark:
 
     def commit(self) -> None:
         if self._new is not None:
-            self._clock.watermark, self._new = self._new, None
+            new, self._new = self._new, None
+            self._clock.set(new)
 
     def contents(self) -> Iterable[Pair]:
         mark = self._clock.watermark

@@ -46,9 +46,9 @@ from optimizer.plans.properties import (
     keeps_identity,
     may_be_negative,
     once,
+    reads_stream,
     row_shape,
     shapes,
-    tables,
 )
 from optimizer.plans.side_conditions import (
     AnyJoin,
@@ -72,6 +72,8 @@ from reactive.engine.operators import (
     checked_matching,
     closing,
     event_time,
+    expiring,
+    frontiers,
     hash_matching,
     matching,
     moving_window,
@@ -214,9 +216,18 @@ def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
 
 def closes(node: plan.Aggregate) -> bool:
     """Return True if groups of an aggregate change no more below a watermark (`closing.py`)."""
-    if all(table.time is None for table in tables(node)):
-        return False
-    return closing.closing_of(node) is not None
+    return reads_stream(node) and closing.closing_of(node) is not None
+
+
+def retentions(join: AnyJoin) -> frontiers.Retentions:
+    """Return when rows of the left and the right of a join are dropped; None for those that
+    stay."""
+    return frontiers.retentions_of(join) if reads_stream(join) else (None, None)
+
+
+def joins_drop(node: plan.Node) -> bool:
+    """Return True if a join that a node reads drops rows."""
+    return reads_stream(node) and frontiers.drops_rows_of(node)
 
 
 def _kind_of_groups(node: plan.Aggregate) -> Callable[..., GroupAggregates]:
@@ -340,6 +351,8 @@ def _make_matching(
     count: predicate_matching.PartnerLoop | None,
 ) -> matching.Matching:
     """Return the matching of a join: by hash, by key, by checked keys, by a bound, or by pairs."""
+    if getattr(left, "forgets", False):  # an index whose rows are dropped
+        return _make_expiring_matching(left, right, on, whole, pair, count)
     if (found := lookups.looked_up(node.match)) is not None:
         value, memory = found
         return hash_matching.HashMatching(
@@ -364,6 +377,25 @@ def _make_matching(
         is_upper=bound.is_upper,
         closed=bound.closed,
     )
+
+
+def _make_expiring_matching(
+    left: expiring.ExpiringIndexBy,
+    right: Any,
+    on: Callable[[Row], object] | None,
+    whole: Callable[[Row], object] | None,
+    pair: Callable[[Row, Row], Row],
+    count: predicate_matching.PartnerLoop | None,
+) -> predicate_matching.PredicateMatching:
+    """Return the matching of rows that are dropped, and with them their numbers of partners."""
+    fits, all_fit = (
+        (lambda row, other: True) if test is None else _predicate_of_two(test, pair)
+        for test in (on, whole)
+    )
+    loop = None if on is None else count
+    matching = predicate_matching.PredicateMatching(left, right, fits, all_fit, loop)
+    left.beside(matching)
+    return matching
 
 
 def _bound_side(side: multiway.BoundSide, count: int) -> bound_matching.BoundSide:

@@ -98,7 +98,8 @@ class PredicateMatching:
     """
 
     __slots__ = (
-        *("_count", "_fits", "_handle", "_held", "_last", "_left", "_right", "_whole"),
+        *("__weakref__", "_count", "_fits", "_handle", "_held", "_last", "_left", "_right"),
+        "_whole",
         "touched",
     )
 
@@ -140,6 +141,10 @@ class PredicateMatching:
 
     def commit(self) -> None:
         self._last = {}
+
+    def forget(self, row: Row) -> None:
+        """Drop the state of a left row, between two steps; no row that comes matches it."""
+        self._held.pop(self._handle(row), None)
 
     def contents(self) -> Iterator[Change]:
         for row, weight, matches in self._held.values():

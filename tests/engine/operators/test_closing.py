@@ -7,12 +7,13 @@ from typing import Any
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.closing import Closing, ClosingAggregates, ClosingSessions
 from reactive.engine.operators.event_time import EventClock
+from reactive.engine.operators.frontiers import DelayedWatermark, Frontier
 from reactive.engine.operators.windows.sessions import SessionGroup
 
 
 def test_a_group_is_dropped_when_its_window_has_ended() -> None:
     clock = EventClock(0)
-    closing = Closing(clock, lambda end: end)
+    closing = Closing(Frontier((DelayedWatermark(clock),), is_beyond=True), lambda end: end)
     groups = ClosingAggregates(lambda row: row, [(CountAccumulator(), None)], closing=closing)
     groups.step([(10, 1), (20, 1), (10, 1)])
     groups.undo()
@@ -33,7 +34,9 @@ def test_sessions_are_dropped_with_keys_that_have_no_other() -> None:
     def window(start: Any, end: Any) -> Any:
         return start, end
 
-    groups = ClosingSessions(lambda row: row[1], lambda: SessionGroup(5, window), clock)
+    groups = ClosingSessions(
+        lambda row: row[1], lambda: SessionGroup(5, window), Frontier((DelayedWatermark(clock),))
+    )
     groups.step([(("x", "ann", 1), 1), (("y", "ann", 3), 1), (("z", "bob", 30), 1)])
     groups.commit()
     clock.move_to(8)

@@ -65,7 +65,8 @@ COMPUTED = {
     ),
     **dict.fromkeys(("Reduce", "KeptGroups"), "holds what a function of the user has made"),
     **dict.fromkeys(
-        ("ClosingAggregates", "ClosingSessions", "Watermark"), "of a stream, which is not stored"
+        ("ClosingAggregates", "ClosingSessions", "ClosedRows", "ExpiringIndexBy", "Watermark"),
+        "of a stream, which is not stored",
     ),
     **dict.fromkeys(
         ("SessionGroup", "WindowGroups", "WindowPartition"), "sorts rows, which is done in C"

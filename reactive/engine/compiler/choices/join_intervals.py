@@ -25,7 +25,7 @@ from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Intervals, Op, Physical, PhysicalRangeIndex, ops
 from reactive.engine.operators import join as join_keys
-from reactive.engine.operators.plain import PipelineSource, is_read
+from reactive.engine.operators.plain import PipelineSource, is_read, retentions
 
 _NOTHING = SideConditions((), (), None)
 
@@ -74,11 +74,14 @@ def _find(
     left, right, reaches = ranges.left, ranges.right, join_keys.side_ranges(ranges)
     ours, theirs = chooser.input_of_join(join.left), chooser.input_of_join(join.right)
     ours, source = yield from chooser.source(ours)
+    kept = retentions(join)
     first = PhysicalRangeIndex(
-        join, source, ours, conditions.left, bindings(join.left), left, reaches[0]
+        join, source, ours, conditions.left, bindings(join.left), left, reaches[0], kept[0]
     )
     theirs, source = yield from chooser.source(theirs)
-    second = PhysicalRangeIndex(join, source, theirs, conditions.right, 1, right, reaches[1])
+    second = PhysicalRangeIndex(
+        join, source, theirs, conditions.right, 1, right, reaches[1], kept[1]
+    )
     return Intervals(node, first, second, Op(join), ops(below.chain), sink_of(node, below))
 
 

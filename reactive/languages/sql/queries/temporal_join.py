@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from optimizer import plan
 from optimizer.expr import Expr, all_parameters, conjunction, one_value, substitute, tuple_of
-from reactive.api.over_time import only_comes
+from reactive.engine.operators.frontiers import only_comes
 from reactive.languages.sql.queries.asof import compared_sides, tests_in
 from reactive.languages.sql.queries.grouping import filter_rows, freed
 from reactive.languages.sql.queries.join_columns import (
