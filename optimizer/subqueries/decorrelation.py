@@ -173,10 +173,14 @@ def _remove_from_node(node: plan.Node, how: How) -> plan.Node:
             assert isinstance(pairs, plan.Where) and isinstance(pairs.predicate, Lifted)
             return rows_from_pairs(node, _filter_with_subqueries(pairs.input, pairs.predicate, how))
         case _:
-            raise PlanError(
-                f"a sub-query cannot be asked in {explain.headline(node)}\n"
-                "  select() what it gives first, and use that"
-            )
+            raise _not_asked(node)
+
+
+def _not_asked(node: plan.Node) -> PlanError:
+    return PlanError(
+        f"a sub-query cannot be asked in {explain.headline(node)}\n"
+        "  select() what it gives first, and use that"
+    )
 
 
 def _filter_with_subqueries(source: plan.Node, p: Lifted, how: How) -> plan.Node:
@@ -263,9 +267,13 @@ def _reduce_with_subqueries(
     answers = Answers(source, how, key.names, key.origins)
     (body,) = answers.read(key.body)
     made = _lift_answers(answers, key, tuple_of(body, row_as_value(bindings(source))))
-    assert isinstance(node.function, Opaque)
+    f = node.function
+    if isinstance(f, Lifted):
+        if has_subquery(f.body):
+            raise _not_asked(node)
+        f = f.origins[0]
     whole = plan.Select(answers.rows, made)
-    reduced = plan.Reduce(whole, one(tuple_of(FIRST, FIRST)), of_group(node.function))
+    reduced = plan.Reduce(whole, one(tuple_of(FIRST, FIRST)), of_group(f))
     return extend_bindings(reduced, (), (Item(Parameter(0), ONE), Parameter(1)))
 
 

@@ -5,7 +5,7 @@ Its types are exact to eight aggregates, and with `as_=` the class of the record
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
@@ -155,21 +155,27 @@ class Aggregating(Generic[*Ts]):
         return self._aggregate_rows(aggregates, named, as_)
 
 
-def plan_aggregates(
+def make_aggregates(
     relation: Any,
-    key: Function | None,
-    key_name: str | None,
+    make: Callable[[plan.Node], Any],
+    key: tuple[Function | None, str | None],
     aggregates: Sequence[Any],
     named: Mapping[str, Any],
     as_: Any,
-) -> plan.Node:
-    """Return the plan of aggregates by a key, or of all rows; named aggregates are one record."""
+) -> Any:
+    """Return the relation of aggregates by a key, or of all rows; named aggregates are one record.
+
+    `make` makes a relation of a plan, and `key` is the key with its name.
+    """
     _check_aggregates(aggregates, named, as_)
     given = (*aggregates, *named.values())
-    node = plan.Aggregate(relation.plan, key, tuple(make_fold(a, relation._take) for a in given))
-    return (
-        with_names(node, extended.naming_of_columns(key_name, tuple(named), as_)) if named else node
-    )
+    of, key_name = key
+    folds = tuple(make_fold(a, relation._take) for a in given)
+    made = make(plan.Aggregate(relation.plan, of, folds))
+    if not named:
+        return made
+    records = with_names(made.plan, extended.naming_of_columns(key_name, tuple(named), as_))
+    return made._make_groups(records) if of is not None else made._new(records)
 
 
 def _check_aggregates(aggregates: Sequence[Any], named: Mapping[str, Any], as_: Any) -> None:

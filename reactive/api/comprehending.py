@@ -50,7 +50,7 @@ from optimizer.plans.strata import (
 from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
 from optimizer.subqueries.decorrelation import lateral, remove_subqueries
-from optimizer.traverse import functions
+from optimizer.traverse import functions, has_subqueries
 from reactive.api.columns import Live, is_parameter
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.order import are_plainly_comparable, pairs_in_order, tie_key
@@ -153,6 +153,11 @@ class Comprehending:
 def without_subqueries(node: plan.Node) -> plan.Node:
     """Return the node with joins in place of the subqueries in its callables."""
     return remove_subqueries(read_callables(node), of_no_rows=of_no_rows, canonical=canonical)
+
+
+def freed(node: plan.Node) -> plan.Node:
+    """Return a node below the one that a relation is made of, with joins in place of subqueries."""
+    return without_subqueries(node) if has_subqueries(node) else node
 
 
 def of_no_rows(folded: plan.Folded) -> Any:

@@ -12,7 +12,7 @@ from optimizer.expressions.text import written
 from optimizer.rewriting import report
 from reactive.api import literal as each_group
 from reactive.api.aggregates import Aggregation, Less, Nulls, SortKey, reverse_sort_key, sort_keys
-from reactive.api.aggregating import plan_aggregates
+from reactive.api.aggregating import make_aggregates
 from reactive.api.columns import take_callable
 from reactive.engine.collections.bag import Bag
 from reactive.engine.runtime.boundary import boundary
@@ -382,8 +382,8 @@ class Groups(Uncopyable, PerGroup[K, *Ts]):
         >>> sorted(stats), stats["t"]
         ([('b', 1, 2), ('t', 2, 6)], (2, 6))
         """
-        node = plan_aggregates(self._relation, self._key, self._name, aggregates, named, as_)
-        return self._relation._make_groups(node)
+        relation, key = self._relation, (self._key, self._name)
+        return make_aggregates(relation, relation._make_groups, key, aggregates, named, as_)
 
     if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
 

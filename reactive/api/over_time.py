@@ -27,6 +27,8 @@ from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import binding_names, bindings, row_shape, shapes
 from optimizer.plans.side_conditions import equation_of, of_left, of_right, pair_shapes
 from optimizer.subqueries.keyed_rows import as_expression
+from optimizer.traverse import has_subqueries
+from reactive.api import comprehending
 from reactive.api.conditions import Key, On, match_of, taken_of_right
 from reactive.engine.operators import closed_rows, frontiers
 
@@ -63,9 +65,10 @@ def plan_asof_join(
     of = as_expression(taken_of_right(right, times[1], f"the of of {role}"))
     mine, theirs = _keys(role, left, right, match)
     row = one_value(all_parameters(count))
+    other = _timed(one_value(all_parameters(1)), theirs, of, 1)
     return plan.AsofJoin(
-        plan.Select(left.plan, _timed(row, mine, at, count)),
-        plan.Select(_one_binding(right.plan), _timed(one_value(all_parameters(1)), theirs, of, 1)),
+        comprehending.freed(plan.Select(left.plan, _timed(row, mine, at, count))),
+        comprehending.freed(plan.Select(_one_binding(right.plan), other)),
         count,
         direction,
         tolerance,
@@ -95,9 +98,15 @@ def plan_lookup(
         )
     count = bindings(left.plan)
     mine, theirs = _keys(role, left, right, match)
+    events = plan.Select(left.plan, _beside(mine, count))
+    if has_subqueries(events):
+        raise PlanError(
+            f"{role} is for events, and {written(mine)} changes without one\n"
+            "  look up by values of the event, and compare above with what changes"
+        )
     return plan.Lookup(
-        plan.Select(left.plan, _beside(mine, count)),
-        plan.Select(_one_binding(right.plan), _beside(theirs, 1)),
+        events,
+        comprehending.freed(plan.Select(_one_binding(right.plan), _beside(theirs, 1))),
         count,
         role.startswith("left"),
     )

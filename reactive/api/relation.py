@@ -36,7 +36,7 @@ from optimizer.traverse import has_subqueries
 from reactive.api import comprehending, display, nesting, over_time, window_bindings
 from reactive.api import windows as time_windows
 from reactive.api.aggregates import Less, Nulls, SortKey, sort_keys
-from reactive.api.aggregating import Aggregating, plan_aggregates
+from reactive.api.aggregating import Aggregating, make_aggregates
 from reactive.api.borders import making
 from reactive.api.columns import (
     Column,
@@ -803,7 +803,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def _aggregate_rows(
         self, aggregates: tuple[Any, ...], named: Mapping[str, Any], as_: Any
     ) -> Relation[Any]:
-        return self._new(plan_aggregates(self, None, None, aggregates, named, as_))
+        return make_aggregates(self, self._new, (None, None), aggregates, named, as_)  # type: ignore[no-any-return]
 
     # Consuming.
 

@@ -37,6 +37,7 @@ from optimizer.expr import (
     constant,
     parts,
     rebuilt,
+    row_names,
     tuple_of,
 )
 from optimizer.expressions.knowledge import Shape, shape_of
@@ -45,7 +46,7 @@ from optimizer.plans.check_reads import check_callable
 from optimizer.plans.properties import binding_names, bindings, nodes, shapes
 from optimizer.record import record
 from optimizer.subqueries.keyed_rows import as_expression
-from optimizer.traverse import called, has_subqueries, with_called, with_functions, with_inputs
+from optimizer.traverse import called, with_called, with_functions, with_inputs
 from reactive.api import comprehending
 from reactive.api.aggregates import sort_keys
 from reactive.api.window_calls import WindowCall
@@ -93,7 +94,7 @@ def plan_over(relation: Any, by: Any, order: Any, nulls: Any) -> plan.Extend:
     every = [*parted_by, *sorted_by]
     window = WindowOf(tuple((each.descending, _place_of_none(each)) for each in keys))
     sort = (_tuple_of(parted_by), _tuple_of(sorted_by))
-    names = next((each.names for each in every if len(each.names) == count), ())
+    names = next((each.names for each in every if len(each.names) == count), row_names(count))
     origins = tuple(origin for each in every for origin in each.origins)
     made = Lifted(Call(constant(window, "over"), sort), names, origins, count)
     named = (*binding_names(source), None)
@@ -190,8 +191,7 @@ class _WindowNode:
             ", ".join(self.texts),
         )
         reduced = reduce_partitions(source, sort, answers, node.keep, made.with_body)
-        if has_subqueries(reduced.input):
-            reduced = replace(reduced, input=comprehending.without_subqueries(reduced.input))
+        reduced = replace(reduced, input=comprehending.freed(reduced.input))
         first, count = len(node.keep), len(self.functions)
         found = (Item(ROW_OF_REDUCED, constant(first + place)) for place in range(count))
         columns = (*map(answer, range(first)), answer(0).with_body(tuple_of(*found)))

@@ -41,6 +41,7 @@ from optimizer.plans.nodes.groups import kept_by
 from optimizer.plans.properties import binding_names, row_shape, shapes
 from optimizer.record import record
 from optimizer.subqueries.keyed_rows import as_expression
+from reactive.api import comprehending
 from reactive.api.columns import Live
 from reactive.engine.collections.instants import checked_zone, in_elapsed_time
 from reactive.engine.collections.time_windows import DAY, TimeWindow, TimeWindows
@@ -159,7 +160,8 @@ def plan_sessions(
     frontier = frontier_of(source, time.body)
     kept = Sessions(windows.gap, (row_shape(source), TimeWindow), frontier)
     group = kept_by(kept, repr(windows))
-    groups = plan.Reduce(plan.Select(source, timed), by_key, group)
+    rows = comprehending.freed(plan.Select(source, timed))
+    groups = plan.Reduce(rows, by_key, group)
     shown, window = items_of(Parameter(1), 2)
     columns = (*((shown,) if count == 1 else items_of(shown, count)), window)
     made = tuple(Lifted(column, ("key", "row"), (), 2) for column in columns)

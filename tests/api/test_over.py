@@ -367,6 +367,14 @@ def test_first_rows_of_partitions_are_those_of_all_ranks(seed: int) -> None:
         shown.verify()
 
 
+def test_a_window_of_all_rows_needs_no_key_and_no_order() -> None:
+    numbers = Database().table(int, name="numbers")
+    shares = numbers.over().select(lambda n, w: (n, w.sum(n), w.count())).materialize()
+    numbers.add_all([1, 3])
+    assert sorted(shares) == [(1, 4, 2), (3, 4, 2)]
+    shares.verify()
+
+
 def test_rows_of_negative_weight_have_no_answers() -> None:
     db = Database()
     ordered, sent = db.table(int, name="ordered"), db.table(int, name="sent")

@@ -294,6 +294,9 @@ def test_lookups_of_rows_that_may_go_are_refused() -> None:
     for left in (prices, flowing, sales.distinct(), sales.join(prices, on="item")):
         with pytest.raises(PlanError, match="is for events"):
             left.lookup(prices, left_key=lambda *_: 1, right_key=lambda p: p.euros)
+    limit = db.parameter(3)
+    with pytest.raises(PlanError, match="changes without one"):
+        sales.lookup(prices, left_key=lambda s: s.pieces + limit(), right_key=lambda p: p.euros)
     with pytest.raises(PlanError, match="no equation"):
         sales.lookup(prices, on=lambda s, p: s.pieces < p.euros)
     with pytest.raises(TableError, match="not stored"):
