@@ -22,6 +22,7 @@ from optimizer.rewriting.columns import (
     have,
     known_shapes,
 )
+from optimizer.subqueries import keyed_rows
 from reactive.api import extended as computed_bindings
 from reactive.api import window_bindings
 from reactive.api.columns import Column, Live, check_values, col
@@ -68,7 +69,7 @@ def where_of(
 
 
 def side_of(role: str, left: AnyRelation, right: AnyRelation) -> plan.Node:
-    """Return the right side of a set operation; refuses another number of bindings."""
+    """Return the right side of a set operation, in no order; refuses another number of bindings."""
     left._check_other(role, right)
     mine, theirs = bindings(left.plan), bindings(right.plan)
     if mine != theirs:
@@ -76,7 +77,8 @@ def side_of(role: str, left: AnyRelation, right: AnyRelation) -> plan.Node:
             f"{role} of relations with {mine} and {theirs} bindings\n"
             "  select() what both have in common first"
         )
-    return right.plan
+    of = right.plan
+    return keyed_rows.in_no_order(of) if isinstance(of, plan.OrderBy) else of
 
 
 def match_of(
