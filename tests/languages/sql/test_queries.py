@@ -11,7 +11,7 @@ from tests.languages.sql.player import play
 from tests.languages.sql.script import ENGINES, read
 
 SCRIPTS = Path(__file__).parent / "scripts"
-PLAYED = ("queries", "queries_duckdb", "subqueries", "subqueries_duckdb")
+PLAYED = ("queries", "queries_duckdb", "subqueries", "subqueries_duckdb", "over_time")
 
 
 @pytest.mark.long
