@@ -4,6 +4,8 @@
     texts           callables, as text that the library can read, or cannot
     nodes, plans    trees of operators over tables; recursions and naming have files of their own
     telling         selection of the plans that are worth a test
+    over_time       trees that read moments: windows, frames, as-of joins, look-ups of events
+    moments         the rows of windows and frames, for the oracle
     written         a tree as text: a module of its callables and its query
     histories       commits of statements, and their effect on tables that are lists
     oracle          the rows of a tree; it shares nothing with the library

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import timedelta
 from decimal import Decimal
 from functools import lru_cache, partial, wraps
+from types import MappingProxyType
 from typing import Any
 
+from tests.random_queries.histories import Model
 from tests.random_queries.rows import A, D, M, S
 from tests.random_queries.values import POOLS, hash_of, n, same, small
 from tests.written import executed
 
 
-def namespace(source: str, mode: str) -> Mapping[str, Any]:
+def namespace(
+    source: str, mode: str, also: Mapping[str, Any] = MappingProxyType({})
+) -> Mapping[str, Any]:
     """Return the callables that a text defines, by name; the library can read their source."""
-    return executed(source, _known(mode))
+    return executed(source, {**_known(mode), **also})
 
 
-def named(source: str, mode: str) -> Mapping[str, Any]:
+def named(
+    source: str, mode: str, also: Mapping[str, Any] = MappingProxyType({})
+) -> Mapping[str, Any]:
     """Return the callables that a text defines, by name, only to evaluate them."""
-    names = _known(mode)
+    names = {**_known(mode), **also}
     exec(source, names)
     return names
 
@@ -42,8 +49,21 @@ def _known(mode: str) -> dict[str, Any]:
         "LOW": 1,
         "INF": math.inf,
         "Decimal": Decimal,
+        "timedelta": timedelta,
         "POOL": POOLS[mode],
     }
+
+
+class Present:
+    """The moment and the parameters of a model, as the oracle's callables read them."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.names: Mapping[str, Any] = {
+            "now": lambda: self.model.now,
+            "p0": lambda: self.model.values[0],
+            "p1": lambda: self.model.values[1],
+        }
 
 
 def through(function: Any) -> Any:

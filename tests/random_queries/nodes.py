@@ -67,7 +67,7 @@ class Node:
         match self.op:
             case "recursive":
                 return found | {self.more[0]}
-            case "fixpoint" | "best" | "iterate" | "each":
+            case "fixpoint" | "best" | "iterate" | "each" | "until":
                 return found - {self.more[0]}
         return found
 
@@ -91,7 +91,7 @@ def called(node: Node) -> set[str]:
         found.update(each.calls.values())
         if each.op == "group":
             found.update(fold.of for fold in each.more if fold.of)
-        if each.op in ("order", "top"):
+        if each.op in ("order", "top", "over"):
             found.update(key.of for key in each.more[0])
     return found
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, namedtuple
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
 from operator import attrgetter
 from typing import Any
 
 from reactive.engine.collections.sorted_copies import value_key
+from tests.random_queries import moments
 from tests.random_queries.folds import folded
 from tests.random_queries.nodes import REDUCERS, Key, Node, every
 from tests.random_queries.orders import Keyed, in_order
@@ -25,6 +27,7 @@ NAMED: Mapping[str, Callable[..., Any]] = {
     "M": lambda a, b: M(a=a, b=b),
 }
 """Constructors of the named rows of an aggregate."""
+NOTHING: Mapping[Any, Any] = {}
 MOST_ROWS = 700
 MOST_PAIRS = 60_000
 MOST_ROUNDS = 300
@@ -38,11 +41,27 @@ class TooLarge(Exception):
 
 
 class Oracle:
-    """Evaluate plans over some tables; each plan once."""
+    """Evaluate plans over some tables; each plan once.
 
-    def __init__(self, names: Mapping[str, Any], tables: Sequence[Rows]) -> None:
+    `marks` are the watermarks of streams by their places. `pairs` are the rows of look-ups by the
+    numbers of their nodes: all that were found as the events came. Without them, look-ups are of
+    the rows of `relations`: the tables then hold only the events of one commit.
+    """
+
+    def __init__(
+        self,
+        names: Mapping[str, Any],
+        tables: Sequence[Rows],
+        *,
+        marks: Mapping[int, Any] = NOTHING,
+        pairs: Mapping[int, Rows] | None = None,
+        relations: Oracle | None = None,
+    ) -> None:
         self._names = names
         self._tables = tables
+        self._marks = marks
+        self._pairs = pairs
+        self._relations = relations or self
         self._found: dict[int, Rows] = {}
 
     def rows(self, node: Node, inside: Inside | None = None) -> Rows:
@@ -97,6 +116,55 @@ class Oracle:
 
     def _table(self, node: Node, inside: Inside) -> Rows:
         return self._tables[node.more]
+
+    def _watermark(self, node: Node, inside: Inside) -> Rows:
+        return [self._marks[node.more]] if node.more in self._marks else []
+
+    def _window(self, node: Node, inside: Inside) -> Rows:
+        rows, at = self._input(node, inside), self._call(node.calls["at"], node)
+        kind, *minutes = node.more
+        if kind == "session":
+            by = self._call(node.calls["by"], node) if "by" in node.calls else _nothing
+            pairs = moments.sessions(rows, at, by, timedelta(minutes=minutes[0]))
+            return [_beside(node, row, window) for row, window in pairs]
+        timed = [(row, moment) for row in rows if (moment := at(row)) is not None]
+        return [
+            _beside(node, row, window)
+            for row, moment in timed
+            for window in moments.windows(kind, minutes, moment)
+        ]
+
+    def _over(self, node: Node, inside: Inside) -> Rows:
+        rows, (_, call) = self._input(node, inside), node.more
+        by = self._call(node.calls["by"], node) if "by" in node.calls else _nothing
+        row_of, value = (self._call(node.calls[part], node) for part in ("row", "value"))
+        return [
+            (row_of(row), answer)
+            for row, answer in moments.over(rows, by, self.keyed(node), call, value)
+        ]
+
+    def _lookup(self, node: Node, inside: Inside) -> Rows:
+        if self._pairs is not None:
+            return self._pairs.get(node.number, [])
+        left, right = self._input(node, inside), self._relations.rows(node.inputs[1])
+        mine = self._call(node.calls["left_key"], node)
+        other = self._of_right(node.calls["right_key"])
+        found = []
+        for row in left:
+            partners = [each for each in right if other(each) == mine(row)]
+            partners = partners or [None] * node.more
+            found += [_beside(node, row, each) for each in partners]
+        return found
+
+    def _until(self, node: Node, inside: Inside) -> Rows:
+        start, body = node.inputs
+        rows, until = self.rows(start, inside), self._names[node.calls["until"]]
+        while not until(rows):
+            then = self.rows(body, {**inside, (node.more[0], 0): rows})
+            if bag(then) == bag(rows):
+                break
+            rows = then
+        return rows
 
     def _recursive(self, node: Node, inside: Inside) -> Rows:
         return inside[node.more]
@@ -206,14 +274,16 @@ class Oracle:
         mine = [*map(self._call(node.calls["at"], node), left)]
         others = [*map(self._of_right(node.calls["of"]), right)]
         direction, tolerance, allow_equal, keeps = node.more
-        near: dict[int, list[tuple[int, bool, int]]] = {}
+        near: dict[int, list[tuple[Any, bool, int]]] = {}
         for i, j in pairs:
-            late = others[j] - mine[i]
-            is_wrong = direction == ("backward" if late > 0 else "forward") and late
+            if mine[i] is None or others[j] is None:
+                continue
+            late, is_after = abs(others[j] - mine[i]), others[j] > mine[i]
+            is_wrong = direction == ("backward" if is_after else "forward") and late
             if is_wrong or (not late and not allow_equal):
                 continue
-            if tolerance is None or abs(late) <= tolerance:
-                near.setdefault(i, []).append((abs(late), late > 0, j))
+            if tolerance is None or late <= tolerance:
+                near.setdefault(i, []).append((late, is_after, j))
         found = []
         for i, row in enumerate(left):
             places = sorted(near.get(i, ()), key=lambda p: (p[:2], value_key(right[p[2]])))
@@ -282,6 +352,8 @@ class Oracle:
     def _order(self, node: Node, inside: Inside) -> Rows:
         rows = in_order(self._input(node, inside), self.keyed(node))
         _, limit, offset = node.more
+        if isinstance(limit, str):
+            limit = self._names[limit]()
         return rows[offset:] if limit is None else rows[offset : offset + limit]
 
     def _fixpoint(self, node: Node, inside: Inside) -> Rows:
@@ -331,6 +403,10 @@ def _needed(node: Node) -> set[int]:
         read = (each for place in found for each in every(node.inputs[place]))
         found = {e.more[1] for e in read if e.op == "recursive" and e.more[0] == level} - needed
     return needed
+
+
+def _nothing(row: Any) -> None:
+    return None
 
 
 def _beside(node: Node, left: Any, right: Any) -> Any:

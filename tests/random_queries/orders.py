@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from tests.random_queries.nodes import Key
-from tests.random_queries.rows import D
+from tests.random_queries.rows import D, E
 
 Keyed = tuple[Callable[[Any], Any], Key]
 
@@ -43,6 +44,10 @@ def tie(value: Any) -> tuple[Any, ...]:
             return (5, tuple(map(tie, value)))
         case D():
             return (6, "D", (tie(value.k), tie(value.v), tie(value.i)))
+        case datetime():
+            return (7, "datetime", value)
+        case E():
+            return (6, "E", tuple(map(tie, (value.id, value.k, value.v, value.at, value.due))))
         case Decimal() | Fraction():
             return (7, type(value).__name__, value)
     return (9,)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tests.random_queries.histories import Held
 from tests.random_queries.naming import Naming
 from tests.random_queries.nodes import NAMES, REDUCERS, Fold, Key, Node, level
+from tests.random_queries.over_time import OverTime
 from tests.random_queries.recursions import Recursions
 from tests.random_queries.rows import Kind
-from tests.random_queries.texts import Names, Texts, of_sides, parameters
+from tests.random_queries.texts import PARAMETERS, Names, Texts, of_sides, parameters
 
 SETS = (
     *("union", "union_all", "difference", "difference_all"),
@@ -80,6 +83,7 @@ class Plans:
         tables: tuple[Kind, ...],
         texts: Texts,
         switches: Switches = ALL,
+        held: Sequence[Held] = (),
     ) -> None:
         self._switches = switches
         self._operators = {
@@ -87,6 +91,9 @@ class Plans:
             for name, often in OPERATORS.items()
             if switches.recursion or name not in RECURSIVE
         }
+        self._over_time = OverTime(random, self, texts, mode, held)
+        if texts.moves:
+            self._operators |= self._over_time.operators
         self._random = random
         self._mode = mode
         self._tables = tables
@@ -410,11 +417,11 @@ class Plans:
             name, texts.callable(names, texts.maybe(names) if skip else texts.number(names)), skip
         )
 
-    def group(self, depth: int, node: Node | None = None) -> Node:
+    def group(self, depth: int, node: Node | None = None, key: str | None = None) -> Node:
         node = node or self.relation(depth - 1)
         names = parameters(node.kinds)
         kind, folds = self._naming.columns(node, self._folds(node), is_grouped=True)
-        key = self._naming.field(node)
+        key = key or self._naming.field(node)
         key = key or self.texts.callable(names, self.texts.value(names))
         kinds = (kind,) if kind else ("V",) * (1 + len(folds))
         return Node("group", (node,), kinds, {"key": key}, folds)
@@ -433,7 +440,7 @@ class Plans:
         names = parameters(node.kinds)
         value = self.texts.value(names)
         key = self.texts.callable(names, value)
-        keys = tuple(self._key(names) for _ in range(self._random.choice((1, 1, 2))))
+        keys = tuple(self.key(names) for _ in range(self._random.choice((1, 1, 2))))
         how = self._random.choice(("top", "top", "first", "last"))
         count = self._random.choice((0, 1, 2, 3)) if how == "top" else 1
         made = Node("top", (node,), node.kinds, {"key": key}, (keys, count, how))
@@ -446,7 +453,9 @@ class Plans:
         """Some steps on the rows of each group."""
         source, here = self.relation(depth - 1), (level(), 0)
         names = parameters(source.kinds)
+        moves, self.texts.moves = self.texts.moves, False  # which is refused in a key of each
         key = self.texts.callable(names, self.texts.value(names))
+        self.texts.moves = moves
         group = body = Node("recursive", (), source.kinds, more=here)
         for _ in range(self._random.choice((1, 2, 2, 3))):
             body = self._step(body, group)
@@ -475,7 +484,7 @@ class Plans:
                 return self._joined("join", node, self._random.choice((others, group)))
             case 7:
                 numbers = self.numbers(node)
-                return self.ordered(numbers, (self._random.randrange(1, 3), 0))
+                return self.ordered(numbers, (self._random.randrange(1, 3), 0), moves=False)
         other = self.where(0, node)
         return Node(self._random.choice(SETS), (node, other), node.kinds)
 
@@ -508,15 +517,18 @@ class Plans:
         limit = self._random.randrange(1, 5), self._random.choice((0, 0, 1, 2))
         return self.ordered(self.numbers(self.relation(depth - 1)), limit)
 
-    def ordered(self, node: Node, limit: tuple[int | None, int]) -> Node:
+    def ordered(self, node: Node, limit: tuple[int | None, int], *, moves: bool = True) -> Node:
         """Rows in order; below a limit they are pairs of numbers, or which ones pass is open."""
         if (limit[0] is not None and node.op != "select") or limit[0] is not None:
             node = self.numbers(node)
         names = parameters(node.kinds)
-        keys = tuple(self._key(names) for _ in range(self._random.choice((1, 1, 2))))
-        return Node("order", (node,), node.kinds, {}, (keys, *limit))
+        keys = tuple(self.key(names) for _ in range(self._random.choice((1, 1, 2))))
+        count: Any = limit[0]
+        if moves and self.texts.moves and count is not None and self.chance(0.4):
+            count = self._random.choice(PARAMETERS)
+        return Node("order", (node,), node.kinds, {}, (keys, count, limit[1]))
 
-    def _key(self, names: Names) -> Key:
+    def key(self, names: Names) -> Key:
         texts, nulls = self.texts, self._random.choice((None, None, "first", "last"))
         body = self._random.choice(
             (texts.number(names), f"small({texts.field(names)})", "0", texts.number(names))
@@ -530,6 +542,21 @@ class Plans:
 
     def iterate(self, depth: int) -> Node:
         return self._recursions.iterate(depth)
+
+    def windowed(self, depth: int) -> Node:
+        return self._over_time.windowed(depth)
+
+    def over(self, depth: int) -> Node:
+        return self._over_time.over(depth)
+
+    def asof_events(self, depth: int) -> Node:
+        return self._over_time.asof_events(depth)
+
+    def lookup(self, depth: int) -> Node:
+        return self._over_time.lookup(depth)
+
+    def until(self, depth: int) -> Node:
+        return self._over_time.until(depth)
 
 
 def _optional(kind: Kind) -> Kind:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
@@ -35,6 +36,17 @@ class N(NamedTuple):
     id: int
     x: Any
     y: Any
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class E:
+    """An event: `at` is its moment, and `due` another one, or None."""
+
+    id: int
+    k: Any
+    v: Any
+    at: datetime
+    due: datetime | None
 
 
 class S(msgspec.Struct, frozen=True):
@@ -78,10 +90,12 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "L": ("{}.a", "{}.a", "{}.b"),
     "N": ("{}.id", "{}.x", "{}[2]", "{}.y"),
     "D": ("{}.k", "{}.v", "{}.i"),
+    "E": ("{}.k", "{}.v", "{}.id", "{}.at", "{}.due"),
     "S": ("{}.a", "{}.b"),
     "A": ("{}.a", "{}.b"),
     "M": ("{}.a", "{}.b"),
     "V": ("{}",),
+    "F": ("{}", "{}.start", "{}.end"),
     "G": ("{}[0]", "{}.one", "{}.two"),
     "O": ("{}.one", "{}[1]"),
 }
@@ -89,11 +103,12 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 
 "V" is any value that is a row by itself, "Q" a tuple that may be too short, "T" and "W" plain
 tuples of three and five typed places, and "L" a row without declared fields; "G" and "O" are the
-named rows of groups, and of an aggregate over all rows.
+named rows of groups, and of an aggregate over all rows. "E" is an event, and "F" a window of time.
 """
 BY_NAME: Mapping[str, tuple[str, ...]] = {
     "N": ("id", "x", "y"),
     "D": ("k", "v", "i"),
+    "E": ("id", "k", "v"),
     "S": ("a", "b"),
     "A": ("a", "b"),
     "M": ("a", "b"),
@@ -107,6 +122,7 @@ CLASSES: Mapping[str, type] = {
     "P": tuple,
     "N": N,
     "D": D,
+    "E": E,
     "S": S,
     "A": A,
     "M": M,
@@ -118,8 +134,14 @@ CLASSES: Mapping[str, type] = {
 }
 
 
-def row_of(kind: str, random: Random, mode: str) -> Any:
-    """A random row of a kind, of values that a mode has."""
+START = datetime(2024, 1, 1, 12)
+"""The first moment of clocks without a time zone."""
+MINUTES = 9
+"""Minutes from an event that comes late to one that comes early."""
+
+
+def row_of(kind: str, random: Random, mode: str, now: datetime = START) -> Any:
+    """A random row of a kind, of values that a mode has; of an event, about the moment `now`."""
     one, other = random.choice(POOLS[mode]), random.choice(POOLS[mode])
     match kind:
         case "P":
@@ -128,6 +150,10 @@ def row_of(kind: str, random: Random, mode: str) -> Any:
             return N(random.randrange(5), one, other)
         case "D":
             return D(one, other, random.randrange(3))
+        case "E":
+            minutes = [random.randrange(MINUTES) - 6 for _ in range(2)]
+            at, due = (now + timedelta(minutes=each) for each in minutes)
+            return E(random.randrange(5), one, other, at, due if random.random() < 0.7 else None)
         case "V":
             return one
         case "Q":
@@ -150,6 +176,8 @@ def frozen(value: Any) -> Any:
             return tuple(map(frozen, value))
         case D():
             return "D", frozen(value.k), frozen(value.v), value.i
+        case E():
+            return "E", value.id, frozen(value.k), frozen(value.v), value.at, value.due
         case S() | A() | M():
             return type(value).__name__, frozen(value.a), frozen(value.b)
         case L():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from tests.random_queries.histories import Held, Model, Statement
@@ -29,11 +30,40 @@ def calls(model: Model, held: Sequence[Held], statements: Iterable[Statement]) -
     """The calls that statements are for these tables, which they change; no-ops are left out."""
     found: list[Call] = []
     for verb, place, *arguments in statements:
+        if verb in MOVES:
+            found.append(MOVES[verb](model, held, place, *arguments))
+            continue
         table = _Table(model, place, held[place])
         made = getattr(table, verb)(*arguments)
         if made is not None:
             found.append(made)
+    for place, table_held in enumerate(held):
+        if table_held.lateness is not None:
+            moments = [row.at for row in model.tables[place]]
+            if moments:
+                model.marks[place] = max(moments) - timedelta(minutes=table_held.lateness)
     return found
+
+
+def _advance(model: Model, held: Sequence[Held], place: int, seconds: float) -> Call:
+    """Advance the clock; rows whose time is up are deleted."""
+    if seconds:
+        model.now += timedelta(seconds=seconds)
+        for rows, table in zip(model.tables, held, strict=True):
+            if table.expires is not None:
+                name, minutes = table.expires
+                limit = model.now - timedelta(minutes=minutes)
+                rows[:] = [row for row in rows if (at := getattr(row, name)) is None or at > limit]
+    return "advance", 0, (model.now,)
+
+
+def _set(model: Model, held: Sequence[Held], place: int, value: int) -> Call:
+    model.values[place] = value
+    return "set", place, (value,)
+
+
+MOVES: Mapping[str, Callable[..., Call]] = {"advance": _advance, "set": _set}
+"""Statements that are of no table."""
 
 
 class _Table:
@@ -64,7 +94,11 @@ class _Table:
         del self._rows[place]
 
     def _put(self, row: Any) -> None:
-        """Add one copy of a row, or cancel an earlier deletion."""
+        """Add one copy of a row, or cancel an earlier deletion; a late event goes elsewhere."""
+        mark = self._model.marks.get(self._place)
+        if mark is not None and row.at < mark:
+            self._model.tables[self._place + 1].append(row)
+            return
         debts = self._model.debts
         for i, (place, owed) in enumerate(debts):
             if place == self._place and frozen(owed) == frozen(row):

@@ -7,13 +7,14 @@ so only some of them are kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from random import Random
 from typing import Any
 
 from tests.random_queries.histories import Held
 from tests.random_queries.nodes import Node
 from tests.random_queries.oracle import Oracle, TooLarge
-from tests.random_queries.rows import row_of
+from tests.random_queries.rows import START, row_of
 
 ROWS = 5
 """Rows of each table in the evaluation of a plan."""
@@ -28,9 +29,12 @@ def telling(
     tables: Sequence[Held],
     random: Random,
     mode: str,
+    now: datetime = START,
 ) -> list[Node]:
     """Return `count` plans, in their order; plans that have rows are preferred."""
-    oracle = Oracle(names, [[row_of(t.kind, random, mode) for _ in range(ROWS)] for t in tables])
+    oracle = Oracle(
+        names, [[row_of(t.kind, random, mode, now) for _ in range(ROWS)] for t in tables]
+    )
     found = [(0 if random.random() < KEPT else _silence(oracle, n), n.number, n) for n in nodes]
     chosen = {number for _, number, _ in sorted(found, key=lambda each: each[:2])[:count]}
     return [*{n.number: n for n in nodes if n.number in chosen}.values()][:count]

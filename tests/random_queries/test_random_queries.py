@@ -36,17 +36,17 @@ NOT_DRAWN = {
     "negate": "is drawn in tests/engine/operators/test_negate.py and tests/nests",
     "previous": "is drawn in tests/engine/operators/test_previous.py",
     "rows": "is tried in tests/api/test_group_rows.py, and its rules on all small tables",
-    "lookup": "is for streams, whose rows cannot be removed: tests/api/test_streams.py",
-    "left_lookup": "is for streams, whose rows cannot be removed: tests/api/test_streams.py",
-    "over": "is drawn in tests/api/test_over.py",
-    "window": "is drawn in tests/api/test_time_windows.py",
+    "lookup": "is for streams, whose rows cannot be removed: drawn in the soak",
+    "left_lookup": "is for streams, whose rows cannot be removed: drawn in the soak",
+    "over": "needs rows of an order that is known: drawn in the soak",
+    "window": "needs moments: drawn in the soak",
 }
 """Public methods of relations that make no relation, or are not for queries."""
 NO_NODES = {
     "Component": "one of several relations that are defined by each other: drawn, but rarely",
     "Empty": "made by rules",
     "Given": "made by the engine within a loop",
-    "Lookup": "only over streams: drawn in tests/api/test_streams.py",
+    "Lookup": "only over streams: drawn in the soak",
     "Known": "made for queries that come late",
     "Negate": "drawn in tests/engine/operators/test_negate.py",
     "Previous": "drawn in tests/engine/operators/test_previous.py",

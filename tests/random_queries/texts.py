@@ -28,6 +28,12 @@ def of_sides(left: Node, right: Node) -> tuple[Names, Names]:
     return parameters(left.kinds), {names[-1]: right.row}
 
 
+PARAMETERS = ("p0", "p1")
+MOVING = ("now()", *(f"{name}()" for name in PARAMETERS))
+UNREAD = ("for _ in", "partial(", "class H", "lru_cache(", "eval(", "@", ": (lambda ")
+"""Parts of callables that the library does not read, where it refuses a value that moves."""
+
+
 class Texts:
     """Draw expressions, and the lines of a module with the callables."""
 
@@ -38,12 +44,20 @@ class Texts:
         self._constants = CONSTANTS[mode]
         self._is_nan = mode == "nan"
         self._is_cached = mode not in ("mixed", "fractions")  # True is another 1 than 1.0
+        self.moves = False
+        """True if conditions may read the clock and parameters."""
         self.lines: list[str] = []
 
     def name(self, field: str) -> str:
         """A callable that is the name of a field, or of one of each side."""
         name = f"f{next(self._numbers)}"
         self.lines.append(f"{name} = {field}")
+        return name
+
+    def plain(self, text: str) -> str:
+        """The name of an expression."""
+        name = f"f{next(self._numbers)}"
+        self.lines.append(f"{name} = {text}")
         return name
 
     def source(self, names: set[str]) -> str:
@@ -116,6 +130,8 @@ class Texts:
         other, more = self.field(names), self._random.choice(self._constants)
         if self.raises and self._random.random() < 0.12:
             return self._raises(field, names)
+        if self.moves and self._random.random() < 0.25:
+            return self.moving(names)
         nullable = [name for name, kind in names.items() if kind[-1] == "?"]
         if nullable and self._random.random() < 0.4:
             is_not = self._random.choice(("is", "is not"))
@@ -138,6 +154,31 @@ class Texts:
             *(f"len([q for q in (1, 2) if q > small({field})]) == 1", "1 < 2", "2 < 1"),
         ]
         return self._one(dict.fromkeys(others, 1) | forms)
+
+    def moving(self, names: Names) -> str:
+        """Draw a condition that the clock or a parameter moves."""
+        events = [name for name, kind in names.items() if kind == "E"]
+        number, parameter = f"n({self.field(names)})", self._random.choice(PARAMETERS)
+        if not events or self._random.random() < 0.4:
+            forms: tuple[str, ...] = (
+                *(f"{number} > {parameter}()", f"{parameter}() >= small({self.field(names)})"),
+                *(f"small({self.field(names)}) == {parameter}()", f"{parameter}() - {number} > 0"),
+                f"{number} * 2 < {parameter}() + 3",
+            )
+            return self._random.choice(forms)
+        x, minutes = self._random.choice(events), self._random.choice((0, 1, 3, 7))
+        age = f"timedelta(minutes={minutes})"
+        forms = (
+            *(f"now() - {x}.at < {age}", f"{x}.at > now() - {age}", f"{x}.at + {age} >= now()"),
+            *(f"now() - {age} <= {x}.at <= now()", f"({x}.due is None or {x}.due <= now())"),
+            *(f"(now() - {x}.at).total_seconds() < {60 * minutes}", f"now() >= {x}.at + {age}"),
+            *(f"({x}.due is not None and now() - {x}.due < {age})", f"not {x}.at < now()"),
+            *(
+                f"now() - {x}.at > timedelta(minutes={parameter}())",
+                f"{x}.at.date() < now().date()",
+            ),
+        )
+        return self._random.choice(forms)
 
     def condition(self, names: Names, depth: int = 1) -> str:
         if not depth or self._random.random() > 0.3:
@@ -244,6 +285,8 @@ class Texts:
             ): 3,
             (f"{name} = lambda {all_names}: (lambda {all_names}: {body})({all_names})",): 2,
         }
+        if any(mark in line for lines in forms for line in lines for mark in MOVING):
+            forms = {lines: often for lines, often in forms.items() if _is_read(lines)}
         self.lines += self._random.choices(list(forms), list(forms.values()))[0]
         return name
 
@@ -258,6 +301,10 @@ def lines_of(source: str, names: set[str]) -> Iterator[str]:
                 yield from block
             block = []
         block.append(line)
+
+
+def _is_read(lines: tuple[str, ...]) -> bool:
+    return not any(part in line for part in UNREAD for line in lines)
 
 
 def _defines(block: list[str], names: set[str]) -> bool:

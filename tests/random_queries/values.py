@@ -76,6 +76,8 @@ def n(value: Any) -> Any:
             return value if value == value else 7
         case Color():
             return value.value
+        case datetime.datetime():
+            return value.minute
         case datetime.date():
             return value.day
         case Folded():

@@ -9,6 +9,7 @@ The names of callables are defined in the module that `texts` writes.
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +41,9 @@ def _minus(state: State, value: int) -> State:
 VERBS: Mapping[str, Any] = {
     **{name: getattr(reactive, name) for name in ("Count", "Sum", "Avg", "Min", "Max")},
     **{name: getattr(reactive, name) for name in ("CountDistinct", "Collect", "asc", "desc")},
+    **{name: getattr(reactive, name) for name in ("tumbling", "hopping", "session")},
+    "datetime": datetime,
+    "timedelta": datetime.timedelta,
     "fixpoint": reactive.fixpoint,
     "iterate": reactive.iterate,
     "Own": own,
@@ -120,6 +124,12 @@ class _Writer:
                 start, (of, times) = self._text(node.inputs[0], inside), node.more
                 body = self._step(node.inputs[1:], of, inside)
                 return f"iterate({body}, {start}, times={times})"
+            case "until":
+                start, of = self._text(node.inputs[0], inside), node.more[0]
+                body = self._step(node.inputs[1:], of, inside)
+                return f"iterate({body}, {start}, until={node.calls['until']}, max_rounds=20)"
+            case "watermark":
+                return f"t{node.more}.watermark"
             case "each":
                 groups = f"{self._text(node.inputs[0], inside)}.group_by({node.calls['key']})"
                 return f"{groups}.each({self._step(node.inputs[1:], node.more[0], inside)})"
@@ -150,6 +160,16 @@ class _Writer:
                 keys, limit, offset = node.more
                 ordered = f".order_by({_keys(keys)})"
                 return ordered if limit is None else f"{ordered}.limit({limit}, {offset})"
+            case "window":
+                return f".window({_windows(node)}, at={node.calls['at']})"
+            case "over":
+                keys = node.more[0]
+                given = [f"by={node.calls['by']}"] if "by" in node.calls else []
+                given += [f"order=[{_keys(keys)}]"] if keys else []
+                return f".over({', '.join(given)}).select({node.calls['select']})"
+            case "lookup":
+                given = [*others, *(f"{part}={call}" for part, call in node.calls.items())]
+                return f".{'left_' if node.more else ''}lookup({', '.join(given)})"
             case "asof":
                 direction, tolerance, allow_equal, keeps = node.more
                 given = [f"{part}={call}" for part, call in node.calls.items()]
@@ -186,6 +206,13 @@ def _fold(fold: Fold) -> str:
     arguments = [fold.of or "", "skip_none=True" if fold.skip_none else ""]
     made = f"{fold.name}({', '.join(filter(None, arguments))})"
     return made if fold.column is None else f"{fold.column}={made}"
+
+
+def _windows(node: Node) -> str:
+    kind, *minutes = node.more
+    sizes = [f"timedelta(minutes={each})" for each in minutes]
+    sizes += [f"by={node.calls['by']}"] if "by" in node.calls else []
+    return f"{kind}({', '.join(sizes)})"
 
 
 def _keys(keys: Sequence[Key]) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 from tests.soak.cases import case_of
 from tests.soak.play import play
 from tests.soak.report import described
-from tests.soak.shrink import shrunk
+from tests.soak.shrink import fails_alike, shrunk
 from tests.soak.work import Played, played, played_one, quiet, serve
 
 CHUNK = 20
@@ -77,7 +77,7 @@ def _one(seed: int, seconds: float) -> int:
         print(f"seed {seed}: nothing differs")
         return 0
     print(told)
-    case = shrunk(case, seconds)
+    case = shrunk(case, seconds, fails_alike(case))
     try:
         play(case)
     except Exception:

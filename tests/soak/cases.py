@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from random import Random
 
-from tests.random_queries.histories import Held, Histories, Step
-from tests.random_queries.names import named
+from tests.random_queries.histories import Held, Histories, Model, Step
+from tests.random_queries.names import Present, named
 from tests.random_queries.nodes import Node, called
 from tests.random_queries.plans import Plans
+from tests.random_queries.rows import START
 from tests.random_queries.telling import telling
 from tests.random_queries.texts import Texts
 from tests.random_queries.values import MODES
@@ -19,6 +21,8 @@ from tests.thresholds import LOWEST, SHIPPED, WALKED, Settings, drawn
 STYLES = {"short": 6, "long": 3, "readers": 2}
 STEPS = {"short": 14, "long": 110, "readers": 40}
 VIEWS = (1, 2, 2, 3, 4)
+TIMED = 0.4
+"""Part of the histories in which time passes."""
 DRAWN = 2
 """Plans that are drawn for each that is played."""
 MODES_OFTEN = (*MODES, "ints", "ints")
@@ -58,10 +62,8 @@ class Case:
     raising: bool
     strict: bool
     shares: bool
-
-    @property
-    def owes(self) -> bool:
-        return any(not table.stored for table in self.tables)
+    now: datetime | None = None
+    """The first moment of the clock, if queries read it."""
 
 
 def case_of(seed: int) -> Case:
@@ -71,13 +73,21 @@ def case_of(seed: int) -> Case:
     raising = style == "short" and random.random() < 0.3
     tables = _tables(random, is_stored=raising or random.random() < 0.8)
     texts = Texts(random, mode, raising=raising)
-    plans = Plans(random, mode, tuple(table.kind for table in tables), texts)
+    now: datetime | None = None
+    if Random(f"time {seed}").random() < TIMED:
+        now = random.choice((START, START.replace(tzinfo=UTC)))
+        tables = _tables_over_time(random, tables, streams=not raising and random.random() < 0.7)
+        texts.moves = True
+    plans = Plans(random, mode, tuple(table.kind for table in tables), texts, held=tables)
     nodes = plans.readers() if style == "readers" else []
     count = 1 if style == "readers" else random.choice(VIEWS)
     others = plans.finals(DRAWN * count)
-    names = named("\n".join(texts.lines), mode)
-    nodes += telling(others, count, names, tables, random, mode)
-    histories = Histories(random, mode, tables)
+    present = Present(Model([]))
+    present.model.now = now or START
+    names = named("\n".join(texts.lines), mode, present.names)
+    nodes += telling(others, count, names, tables, random, mode, present.model.now)
+    moves = now is not None
+    histories = Histories(random, mode, tables, now=present.model.now, moves=moves)
     steps = {0: histories.start()}
     interrupts = style != "long" and all(table.stored for table in tables)
     for number in range(1, STEPS[style] + 1):
@@ -98,6 +108,7 @@ def case_of(seed: int) -> Case:
         raising=raising,
         strict=random.random() < 0.2,
         shares=random.random() < 0.7,
+        now=now,
     )
 
 
@@ -105,6 +116,18 @@ def _tables(random: Random, *, is_stored: bool) -> tuple[Held, ...]:
     keyed = random.choice((Held("N", "id"), Held("D", "i")))
     others = [Held(kind) for kind in random.sample("DNSAMV", 2)]
     return (Held("P", stored=is_stored), keyed, *others)
+
+
+def _tables_over_time(
+    random: Random, tables: tuple[Held, ...], *, streams: bool
+) -> tuple[Held, ...]:
+    """Two of the tables, and some of events: stored ones, some of which expire, and a stream."""
+    expires = random.choice((None, ("at", 3), ("due", 2)))
+    events = Held("E", random.choice((None, "id")), expires=expires)
+    if not streams:
+        return *tables[:2], events
+    stream = Held("E", stored=False, lateness=random.choice((0, 2, 5)))
+    return *tables[:2], events, stream, Held("E", stored=False, late=True)
 
 
 def _life(random: Random, node: Node, style: str, is_stored: bool) -> Life:

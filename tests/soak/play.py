@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from random import Random
 from types import FunctionType
 from typing import Any
 
-from reactive import TableError
+from reactive import PlanError, TableError
 from tests.random_queries.histories import Model, Step
-from tests.random_queries.names import namespace
+from tests.random_queries.names import Present, named, namespace
+from tests.random_queries.nodes import every
 from tests.random_queries.oracle import Oracle, TooLarge
-from tests.random_queries.rows import bag, row_of
+from tests.random_queries.rows import START, bag, row_of
 from tests.random_queries.statements import Call, absent, calls, paid
 from tests.soak.cases import BEFORE, Case, Life
 from tests.soak.interrupts import OutOfTime
 from tests.soak.side import Aborted, Difference, Side
 from tests.thresholds import thresholds
 
+MOST_EVENTS = 50
 MOST_ROWS = 14
 """Rows of a table, beyond which a commit is left out."""
 
@@ -41,23 +45,23 @@ class Playing:
     def __init__(self, case: Case) -> None:
         self._case = case
         self._random = Random(case.seed + 1)
-        self._names = namespace(case.source, case.mode)
-        self._model = Model([[] for _ in case.tables])
-        options = {"strict": case.strict, "shares": case.shares}
+        self._model = Model([[] for _ in case.tables], now=case.now or START)
+        self._present = Present(self._model)
+        self._names = named(case.source, case.mode, self._present.names)
+        options: dict[str, Any] = {"strict": case.strict, "shares": case.shares}
+        options |= {"now": case.now, "values": self._model.values}
+        names = partial(namespace, case.source, case.mode)
         self._sides = [
-            Side(name, self._names, case.tables, optimize=optimize, **options)
+            Side(name, names, case.tables, optimize=optimize, **options)
             for name, optimize in (("optimized", True), ("as written", False))
         ]
 
     def end(self) -> None:
         for side in self._sides:
             side.end()
-        for file in {code.co_filename for code in self._codes()}:
-            linecache.cache.pop(file, None)
-
-    def _codes(self) -> Any:
-        functions = (f for f in self._names.values() if isinstance(f, FunctionType))
-        return (f.__code__ for f in functions if f.__module__ is None)
+        for side in self._sides:
+            for file in {code.co_filename for code in _codes(side.names)}:
+                linecache.cache.pop(file, None)
 
     def play(self) -> int:
         case, commits = self._case, 0
@@ -85,11 +89,13 @@ class Playing:
         """Play one commit in all sides."""
         trial = self._model.copy()
         made = calls(trial, self._case.tables, step.statements)
-        if max(map(len, trial.tables)) > MOST_ROWS:
+        sizes = zip(trial.tables, self._case.tables, strict=True)
+        if any(len(rows) > (MOST_EVENTS if held.flows else MOST_ROWS) for rows, held in sizes):
             return 0
         refused = self._absent(trial, step)
         try:
             is_asked = self._case.raising or number % 3 == 0
+            self._look_up(trial)
             expected = self._raised(trial) if is_asked else None
         except TooLarge:
             return 0
@@ -100,6 +106,23 @@ class Playing:
         elif not (step.aborts or refused is not None or expected is not None):
             self._model = trial
         return 1
+
+    def _look_up(self, trial: Model) -> None:
+        """Append the rows of look-ups for the events of a commit, as of its end."""
+        before = self._model.tables
+        streams = [place for place, held in enumerate(self._case.tables) if held.flows]
+        if all(len(trial.tables[place]) == len(before[place]) for place in streams):
+            return
+        new = [rows[len(old) :] for rows, old in zip(trial.tables, before, strict=True)]
+        lives = self._case.lives.values()
+        found = {n.number: n for life in lives for n in every(life.node) if n.op == "lookup"}
+        for number in sorted(found):
+            oracle = Oracle(self._names, new, relations=self._oracle(trial))
+            trial.pairs[number] = [*trial.pairs.get(number, ()), *oracle.rows(found[number])]
+
+    def _oracle(self, model: Model) -> Oracle:
+        self._present.model = model
+        return Oracle(self._names, model.tables, marks=model.marks, pairs=model.pairs)
 
     def _absent(self, trial: Model, step: Step) -> Any:
         if step.refused is None or not self._case.tables[step.refused].stored:
@@ -131,7 +154,7 @@ class Playing:
 
     def _agree_on(self, trial: Model) -> None:
         """Check after an interrupt: all of the commit, or nothing of it; equal on all sides."""
-        before, after = ([*map(bag, model.tables)] for model in (self._model, trial))
+        before, after = map(self._rows, (self._model, trial))
         found = [side.rows() for side in self._sides]
         for side, rows in zip(self._sides, found, strict=True):
             if rows not in (before, after):
@@ -139,19 +162,21 @@ class Playing:
                 raise Difference(f"{side.name}: {told}")
         if found[0] != found[1]:
             late = self._sides[found.index(before)]
-            self._repeat(late, trial)
+            late.restore(trial)
         if after in found:
             self._model = trial
 
-    def _repeat(self, side: Side, trial: Model) -> None:
-        """Make up for a commit that was interrupted in this side only."""
-        with side.db.transaction():
-            for table, rows in zip(side.tables, trial.tables, strict=True):
-                table.replace_all(rows)
+    def _rows(self, model: Model) -> list[Counter[Any]]:
+        """Return the rows of stored tables, and what stands beside them."""
+        tables = zip(model.tables, self._case.tables, strict=True)
+        found = [bag(rows) if held.stored else bag(()) for rows, held in tables]
+        if self._case.now is None:
+            return found
+        return [*found, *(bag([each]) for each in (*model.values, model.now))]
 
     def _raised(self, model: Model) -> Exception | None:
         """Return the error of the queries over some tables, or None."""
-        oracle = Oracle(self._names, model.tables)
+        oracle = self._oracle(model)
         for live in self._sides[0].live.values():
             try:
                 oracle.rows(live.node)
@@ -176,17 +201,20 @@ class Playing:
                 self._make(place, life)
 
     def _make(self, place: int, life: Life) -> None:
-        """Make a view in all sides, or in none, where it raises."""
+        """Make a view in all sides, or in none, where it raises.
+
+        No rows are kept of a table that is not stored, so that its late views are refused.
+        """
         raised: Exception | None = None
         try:
-            Oracle(self._names, self._model.tables).rows(life.node)
+            self._oracle(self._model).rows(life.node)
         except TooLarge:
             return
         except Exception as error:
             raised = error
         for side in self._sides:
             found = side.make(place, life)
-            if isinstance(found, TableError):  # no rows are kept of a table that is not stored
+            if isinstance(found, TableError) or _is_unread(found):
                 for each in self._sides:
                     each.close(place)
                 return
@@ -197,11 +225,7 @@ class Playing:
     def _compare(self, where: str) -> None:
         if self._model.debts:
             return
-        oracle = Oracle(self._names, self._model.tables)
-        expected = [
-            bag(rows) if held.stored else bag(())
-            for rows, held in zip(self._model.tables, self._case.tables, strict=True)
-        ]
+        oracle, expected = self._oracle(self._model), self._rows(self._model)
         verify = self._case.mode != "mixed"
         for side in self._sides:
             if side.rows() != expected:
@@ -210,3 +234,13 @@ class Playing:
                 side.check(oracle, self._random, verify=verify)
             except Difference as error:
                 raise Difference(f"{where}: {error}") from error
+
+
+def _is_unread(error: Exception | None) -> bool:
+    """Return True for a callable that cannot be read, where one must be, as with `now()`."""
+    return isinstance(error, PlanError) and "cannot be read" in str(error)
+
+
+def _codes(names: Mapping[str, Any]) -> Any:
+    functions = (f for f in names.values() if isinstance(f, FunctionType))
+    return (f.__code__ for f in functions if f.__module__ is None)

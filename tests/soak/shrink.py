@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,6 +19,22 @@ def failure(case: Case) -> str | None:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return None
+
+
+def fails_alike(case: Case) -> Callable[[Case], str | None]:
+    """Return a function that returns the error of a case if it begins as that of this case."""
+    kind = _kind(failure(case))
+
+    def fails(smaller: Case) -> str | None:
+        found = failure(smaller)
+        return found if _kind(found) == kind else None
+
+    return fails
+
+
+def _kind(told: str | None) -> str:
+    """Return the beginning of an error, without the places and names in it."""
+    return re.sub(r"^.*?(?=\b[A-Z]\w+Error|missing|$)", "", told or "", flags=re.DOTALL)[:40]
 
 
 def shrunk(case: Case, seconds: float, fails: Callable[[Case], str | None] = failure) -> Case:

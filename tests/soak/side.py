@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
+import reactive
 from reactive import Database, TableError
-from tests.random_queries.histories import Held, Step
+from tests.random_queries.histories import Held, Model, Step
 from tests.random_queries.nodes import Node
 from tests.random_queries.oracle import Oracle, Rows
 from tests.random_queries.rows import CLASSES, bag, frozen
@@ -47,31 +49,47 @@ class Side:
     def __init__(
         self,
         name: str,
-        names: Mapping[str, Any],
+        names: Callable[[Mapping[str, Any]], Mapping[str, Any]],
         tables: Sequence[Held],
         *,
         optimize: bool,
         strict: bool,
         shares: bool,
+        now: datetime | None = None,
+        values: Sequence[int] = (),
     ) -> None:
         self.name = name
         self.db = Database(optimize=optimize, strict=strict)
         self.held = tables
-        self.tables: list[Any] = [
-            self.db.table(
-                CLASSES[held.kind],
-                name=f"t{i}",
-                key=held.key,
-                stored=held.stored,
-                identity=held.kind == "V",
-            )
-            for i, held in enumerate(tables)
-        ]
-        self._names = names
+        self._parameters: list[Any] = []
+        if now is not None:
+            self.db.clock.advance(now)
+            self._parameters = [self.db.parameter(value) for value in values]
+        self.tables: list[Any] = []
+        for i, held in enumerate(tables):
+            self.tables.append(self._table(i, held))
+        moving = {f"p{i}": parameter for i, parameter in enumerate(self._parameters)}
+        self.names = names({"now": reactive.now, **moving})
         self._shares = shares
         self._known: dict[int, Any] = {}
         self._elsewhere = Elsewhere()
         self.live: dict[int, Live] = {}
+
+    def _table(self, place: int, held: Held) -> Any:
+        name, kind = f"t{place}", CLASSES[held.kind]
+        if held.late:
+            return self.tables[-1].late
+        if held.lateness is not None:
+            lateness = timedelta(minutes=held.lateness)
+            return self.db.stream(kind, name=name, at=lambda e: e.at, lateness=lateness)
+        options: dict[str, Any] = {}
+        if held.expires is not None:
+            at, minutes = held.expires
+            options = {"expire_after": timedelta(minutes=minutes), "at": at}
+        is_identity = held.kind == "V"
+        return self.db.table(
+            kind, name=name, key=held.key, stored=held.stored, identity=is_identity, **options
+        )
 
     def make(self, number: int, life: Life) -> Exception | None:
         """Make a view, a subscription, or both; return the exception, if any."""
@@ -86,7 +104,7 @@ class Side:
     def _make(self, number: int, life: Life) -> Exception | None:
         node, how = life.node, life.how
         try:
-            relation = relation_of(node, self._names, self.tables, self._known, shares=self._shares)
+            relation = relation_of(node, self.names, self.tables, self._known, shares=self._shares)
             view = relation.materialize() if "view" in how else None
             source, hearing = relation if view is None else view, None
             if "subscriber" in how:
@@ -191,13 +209,33 @@ class Side:
 
     def _call(self, call: Call) -> None:
         verb, place, arguments = call
+        if verb == "advance":
+            self.db.clock.advance(*arguments)
+        elif verb == "set":
+            self._parameters[place].set(*arguments)
+        else:
+            self._change(verb, place, arguments)
+
+    def _change(self, verb: str, place: int, arguments: tuple[Any, ...]) -> None:
         getattr(self.tables[place], verb)(*arguments)
 
     def rows(self) -> list[Counter[Any]]:
-        """Return the rows of the stored tables."""
-        return [
+        """Return the rows of the stored tables, and what stands beside them."""
+        found = [
             bag(t) if h.stored else Counter() for t, h in zip(self.tables, self.held, strict=True)
         ]
+        found += [bag(parameter) for parameter in self._parameters]
+        return [*found, bag([self.db.clock.now])] if self._parameters else found
+
+    def restore(self, model: Model) -> None:
+        """Make up for a commit that was interrupted in this side only."""
+        with self.db.transaction():
+            if self._parameters:
+                self.db.clock.advance(model.now)
+            for parameter, value in zip(self._parameters, model.values, strict=False):
+                parameter.set(value)
+            for table, rows in zip(self.tables, model.tables, strict=True):
+                table.replace_all(rows)
 
     def check(self, oracle: Oracle, random: Random, *, verify: bool) -> None:
         """The lock is free, and all views have the rows that the oracle has."""

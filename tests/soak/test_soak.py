@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +56,17 @@ def test_histories_are_of_all_kinds() -> None:
     cases = [case_of(seed) for seed in range(200)]
     nodes = [node for case in cases for life in case.lives.values() for node in every(life.node)]
     steps = [step for case in cases for step in case.steps.values()]
-    assert len({node.op for node in nodes}) == 30
-    assert {node.kinds[0] for node in nodes if node.op == "table"} == set("PNDSAMV")
+    assert len({node.op for node in nodes}) == 35
+    assert {node.kinds[0] for node in nodes if node.op == "table"} == set("PNDSAMVE")
     assert {verb for step in steps for verb, *_ in step.statements} == {
         *("add", "add_all", "remove", "remove_all", "discard", "update", "upsert", "delete"),
-        *("clear", "replace_all", "replace_where", "owe"),
+        *("clear", "replace_all", "replace_where", "owe", "advance", "set"),
     }
+    tables = [table for case in cases for table in case.tables]
+    assert all(any(getattr(t, has) for t in tables) for has in ("expires", "lateness", "late"))
+    text = "\n".join(case.source for case in cases)
+    assert all(each in text for each in ("now() - x.at < ", "+ timedelta(", "p0()", ", o: ("))
+    assert {case.now.tzinfo for case in cases if case.now} == {None, UTC}
     for has in ("aborts", "nests", "single"):
         assert any(getattr(step, has) for step in steps)
     assert any(step.interrupt for step in steps) and any(step.refused for step in steps)
