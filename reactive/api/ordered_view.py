@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
@@ -82,7 +83,16 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
         return node  # type: ignore[no-any-return]
 
     def index(self, row: object, start: int = 0, stop: int | None = None) -> int:
-        """Return the first position of a row; raise `ValueError` if it is absent."""
+        """Return the first position of a row; raise `ValueError` if it is absent.
+
+        Cost: O(log rows) for a row that is there, besides the rows with equal keys; O(rows) for
+        others, and with `start` or `stop`.
+        """
+        if not start and stop is None:
+            with self._reading(), suppress(Exception):  # other objects may have no key
+                found = self._contents.position(row)
+                if found is not None:
+                    return int(found)
         rows = self._all_rows()
         return rows.index(row, start, len(rows) if stop is None else stop)
 

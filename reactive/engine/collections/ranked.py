@@ -255,6 +255,20 @@ class RankedIndex:
             before += sum(sizes[chunk + 1 :] if self._descending else sizes[:chunk])
         return before
 
+    def places(self, key: Any) -> tuple[int, int]:
+        """Return the places of the rows with a key, in reading order: the first, and the end."""
+        if self.size == 1:
+            return 0, 1  # its key may not be comparable
+        chunk, _, is_there = self._find(key)
+        if not is_there:
+            return 0, 0
+        spans = self._stretch(key, chunk)
+        first = sum(self._sizes[:chunk]) + spans[0][1]
+        count = sum(stop - start for _, start, stop in spans)
+        if self._descending:
+            first = self.size - first - count
+        return first, first + count
+
     def at(self, place: int) -> Row:
         """Return the row at a place, in reading order."""
         if self._descending:

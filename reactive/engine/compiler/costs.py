@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
+from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Apply as Applied
@@ -100,15 +101,19 @@ def explain_costs(root: plan.Node, running: Running) -> Explanation:
     Also the degree of the query, and the places where a change costs as much as all rows.
     """
     dear: dict[str, str] = {}
+    columns: dict[str, list[str]] = {}
 
     def remark(physical: Physical) -> str:
         costs = costs_of(physical)
+        if (kept := _kept_by(physical)) is not None and hasattr(kept, "describe_costs"):
+            columns[physical.headline()] = kept.describe_costs()
         if costs and max(costs) in DEAR:
             dear[physical.headline()] = _why_dear(physical, max(costs))
         return f"  [{', '.join(map(str, costs))}]" if costs else ""
 
     drawing = running.drawing(remark)
-    lines = [drawing.text(), _degree(root), *_warnings(dear), *_by_value(root)]
+    lines = [drawing.text(), _degree(root), *_columns(columns), *_warnings(dear)]
+    lines += _by_value(root)
     return Explanation("\n".join(lines), drawing)
 
 
@@ -122,11 +127,22 @@ def _degree(root: plan.Node) -> str:
 
 def _why_dear(physical: Physical, cost: Cost) -> str:
     """Return why a changed row costs as much as many rows, and a remedy."""
-    node = physical.op.node if isinstance(physical, Apply) else None
-    kept = keeper(node.function) if isinstance(node, plan.Reduce) else None
+    kept = _kept_by(physical)
     if getattr(kept, "is_dear_by_scans", False):
         return OF_SCANS
     return DEAR[cost] if kept is None else OF_WINDOWS
+
+
+def _kept_by(physical: Physical) -> Any:
+    """Return the function of a reduce that keeps its groups; None for other nodes."""
+    node = physical.op.node if isinstance(physical, Apply) else None
+    return keeper(node.function) if isinstance(node, plan.Reduce) else None
+
+
+def _columns(found: dict[str, list[str]]) -> Iterator[str]:
+    """Yield for each window what a changed row changes in each of its columns."""
+    for head, lines in found.items():
+        yield "\n  ".join([f"a changed row changes, in {head}:", *lines])
 
 
 def _warnings(dear: dict[str, str]) -> Iterator[str]:

@@ -497,6 +497,10 @@ class BorrowedOrder(BorrowedLeaf):
     def at(self, position: int) -> Row:
         return self.order.at(position)
 
+    def position(self, row: Row) -> int | None:
+        """Return the first position of a row; None if it is not found by its key."""
+        return self.order.position(row)
+
     def between(self, start: int, stop: int) -> list[Row]:
         """Return the rows from one position up to another."""
         return self.order.between(start, stop)

@@ -373,6 +373,21 @@ class OrderBy:
             raise IndexError(f"position {position} of an ordered view of {size} rows")
         return self._ranked.at(self.first + position % size)
 
+    def position(self, row: Row) -> int | None:
+        """Return the first position of a row in the window; None if its key does not find it.
+
+        Cost: O(log rows), and the rows with its key.
+        """
+        if self._show is not None:
+            return None
+        key = self._key(row)
+        start, stop = self._ranked.places(key if key.__class__ in PLAIN else sort_key(key))
+        start, stop = max(start, self.first), min(stop, self.last)
+        for place, other in enumerate(self._ranked.between(start, stop), start):
+            if other is row or other == row:
+                return place - self.first
+        return None
+
     @property
     def is_empty(self) -> bool:
         """True if there is no row, inside or outside of the window."""

@@ -44,8 +44,49 @@ def test_an_ordered_view_is_the_sorted_rows(
         rows = sorted(table)
         rows.sort(key=lambda r: r[0], reverse=descending)
         last = None if limit is None else offset + limit
-        assert list(view) == rows[offset:last]
+        shown = rows[offset:last]
+        assert list(view) == shown
+        for row in random.sample(shown, min(5, len(shown))):
+            assert view.index(row) == shown.index(row)
+        for row in {*rows} - {*shown}:
+            with pytest.raises(ValueError, match="is not in list"):
+                view.index(row)
         replica.check()
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_the_place_of_a_row_is_found_among_equal_keys_and_rows(descending: bool) -> None:
+    random, nan = Random(5), math.nan
+    keys = [nan, 0.0, -1.5, 2, 2.0, True, 7]
+    table: Table[Any] = Database().table(tuple, name="t")
+    view = table.order_by(lambda r: r[0], descending=descending).materialize()
+    for _ in range(60):
+        rows = [(random.choice(keys), random.choice("ab")) for _ in range(random.randrange(1, 9))]
+        table.add_all(rows)
+        table.discard(random.choice(rows))
+        shown = list(view)
+        assert [view.index(row) for row in shown] == [shown.index(row) for row in shown]
+        for other in [(2, "c"), (nan,), "a", 2, None, [], (9.0, "a")]:
+            with pytest.raises(ValueError, match="is not in list"):
+                view.index(other)
+
+
+def test_the_place_of_a_row_is_found_without_reading_all() -> None:
+    class Number(int):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Number.compared += 1
+            return int(self) == other
+
+        __hash__ = int.__hash__
+
+    table: Table[Any] = Database().table(object, name="t")
+    view = table.order_by(lambda n: int(n)).materialize()
+    table.add_all(map(Number, range(5_000)))
+    Number.compared = 0
+    assert view.index(Number(4_000)) == 4_000
+    assert Number.compared <= 2
 
 
 def test_rows_that_do_not_compare_roll_a_large_batch_back() -> None:

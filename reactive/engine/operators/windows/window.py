@@ -18,6 +18,7 @@ from optimizer.plans.facts import Cost
 from optimizer.record import record
 from reactive.engine.collections.value_order import Directions
 from reactive.engine.operators.windows.accumulated import make_accumulated
+from reactive.engine.operators.windows.effects import describe_column, is_positional
 from reactive.engine.operators.windows.extremes import make_extreme
 from reactive.engine.operators.windows.facts import OUTPUT_ROWS, HeldParts, WindowFacts, find_near
 from reactive.engine.operators.windows.frames import UNBOUNDED, Order
@@ -31,6 +32,10 @@ from reactive.engine.operators.windows.scans import make_scan, steps_of
 from reactive.engine.operators.windows.sort_keys import SortKeys, hash_of, tie_of
 from reactive.engine.operators.windows.totals import make_total
 
+OF_PLACES_READ = (
+    "a view of order_by needs no column for places: view.index(row) finds the place of a row when\n"
+    "  it is read, in O(log rows), and a change is one edit"
+)
 NAMED: dict[str, Callable[[Asked], Function]] = {
     **PLACES,
     "shifted": make_shift,
@@ -83,6 +88,16 @@ class Window:
         """True if no other function than scans may change the answers of all rows behind one."""
         dear = [asked for asked in self.functions if _cost_of(asked) is Cost.GROUP]
         return all(asked.function == "scan" for asked in dear)
+
+    def describe_costs(self) -> list[str]:
+        """Return for each function the rows whose answers a changed row may change."""
+        if self.limit is not None:
+            number, most = self.limit
+            return [f"all columns: rows up to {self.functions[number].function} {most}"]
+        found = [describe_column(asked) for asked in self.functions]
+        if any(map(is_positional, self.functions)):
+            found.append(OF_PLACES_READ)
+        return found
 
     def kept(self) -> Callable[[], WindowPartition]:
         """Return the function that makes an empty partition."""
