@@ -28,6 +28,7 @@ MADE_BY_USERS = {
     "Bag",
     "Database",
     "SparkOffload",
+    "SparkSource",
     "ChangesFolder",
     "RowsFolder",
     "KafkaTopic",

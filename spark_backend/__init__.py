@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from spark_backend.sinks.changes_folder import ChangesFolder
     from spark_backend.sinks.frame_rows import KafkaTopic
     from spark_backend.sinks.rows_folder import RowsFolder
+    from spark_backend.streams.source import SparkSource
 
-__all__ = ["ChangesFolder", "KafkaTopic", "RowsFolder", "SparkOffload"]
+__all__ = ["ChangesFolder", "KafkaTopic", "RowsFolder", "SparkOffload", "SparkSource"]
 
 __getattr__ = make_module_getattr(
     __name__,
@@ -26,5 +27,6 @@ __getattr__ = make_module_getattr(
         "ChangesFolder": "spark_backend.sinks.changes_folder",
         "KafkaTopic": "spark_backend.sinks.frame_rows",
         "RowsFolder": "spark_backend.sinks.rows_folder",
+        "SparkSource": "spark_backend.streams.source",
     },
 )

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
 from types import FunctionType
@@ -46,8 +48,11 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import makes_record, record_field
 from reactive.api.nesting import InSequence
+from reactive.engine.collections.instants import zone_named
+from reactive.engine.collections.time_windows import TimeWindow, TimeWindows
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import (
+    Instant,
     Plain,
     Record,
     Typed,
@@ -211,6 +216,9 @@ class _TypeReader:
                 return Plain(_CALLS[each]) if _has_known_result(each) else _annotated_type(each)
             case Item(of, Display("slice")):
                 return self.inside(of)
+            case Call(Constant(TimeWindows() as windows), (time,), ()):
+                bound = _bound_type(windows, self.of(time))
+                return record_of(TimeWindow, (bound, bound))
             case Call(Constant(called)):
                 return _annotated_element_type(called)
             case _:
@@ -300,6 +308,24 @@ class _TypeReader:
         kind = call.function.value
         names = record_of(kind, ()).names
         return record_of(kind, tuple(self.of(record_field(call, name) or call) for name in names))
+
+
+def _bound_type(windows: TimeWindows, time: Typed) -> Typed:
+    """Return the type of the start and the end of the windows that times of a type belong to.
+
+    Raises `Untyped` for other times than numbers, dates, datetimes and timedeltas.
+    """
+    origin = windows.origin
+    if time.kind is Instant:
+        if windows.zone is not None:
+            return Whole(Instant, zone=zone_named(windows.zone))
+        return Whole(Instant, zone=UTC if origin is None else origin.tzinfo)
+    if time.kind in (date, datetime, timedelta):
+        return replace(time, optional=False)
+    kinds = {time.kind, type(windows.size), type(windows.every), type(origin or 0)} - {bool}
+    if kinds <= {int, float}:
+        return Plain(float if float in kinds else int)
+    raise Untyped("a window of time is of no known type")
 
 
 def _item_type(of: Typed, place: int) -> Typed:

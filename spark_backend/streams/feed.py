@@ -66,14 +66,14 @@ def make_feed(
     if options.deletes is not None:
         options = replace(options, changes="weight")
     first = frame()
-    _check_runs(session, first, name)
+    check_runs(session, first, name)
     as_changes(first, frames.kept, frames.key, name, options)  # raises if columns do not fit
     batches = Batches(session, frame, f"{folder}/query", options)
     kept = SparkRows(session, frames, is_kept=is_kept)
     return Feed(session, kept, unfit, batches, options)
 
 
-def _check_runs(session: Session, frame: DataFrame, name: str) -> None:
+def check_runs(session: Session, frame: DataFrame, name: str) -> None:
     """Raise `OffloadError` for a query whose batches this process cannot receive."""
     if frame.isStreaming and session.is_connect:
         raise OffloadError(

@@ -93,7 +93,7 @@ class Frames:
         name: str = "table",
         format: str | None = None,
     ) -> None:
-        self.kept = _require_columns(row_type, name)
+        self.kept = require_columns(row_type, name)
         self.key = _check_key(key, self.kept, name)
         self.name = name
         self._session, self._source, self._format = session, source, format
@@ -421,7 +421,7 @@ def as_columns(weighted: Weighted, *, once: bool = False) -> DataFrame:
     return rows.withColumnRenamed("row", "value")
 
 
-def _require_columns(row_type: Any, name: str) -> Typed:
+def require_columns(row_type: Any, name: str) -> Typed:
     """Return the column type of rows. Raises `OffloadError` if they have none."""
     kept: Kept = kept_as(row_type)
     if isinstance(kept, Pickled):

@@ -416,7 +416,8 @@ def check_tables_stored(node: plan.Node, why: str) -> None:
     """Raise `OffloadError` for a node over a table that is not stored."""
     for table in tables(node):
         if not table.stored:
-            raise OffloadError(f"table {table.name!r} {why}")
+            kind = "table" if table.time is None else "stream"
+            raise OffloadError(f"{kind} {table.name!r} {why}")
 
 
 def check_rows(node: plan.Node, roots: Iterable[plan.Node]) -> None:
