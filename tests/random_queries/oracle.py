@@ -138,6 +138,7 @@ class Oracle:
         rows, (_, call) = self._input(node, inside), node.more
         by = self._call(node.calls["by"], node) if "by" in node.calls else _nothing
         row_of, value = (self._call(node.calls[part], node) for part in ("row", "value"))
+        value = value if call.reads_values else _nothing
         return [
             (row_of(row), answer)
             for row, answer in moments.over(rows, by, self.keyed(node), call, value)

@@ -34,9 +34,13 @@ class Call(NamedTuple):
     frame: tuple[str, Any, Any] | None = None
     skip_none: bool = False
 
+    @property
+    def reads_values(self) -> bool:
+        return self.name not in (*PLACES, "count rows")
+
     def written(self, value: str) -> str:
         """The call as text."""
-        given = [] if self.name in (*PLACES, "count rows") else [value]
+        given = [value] if self.reads_values else []
         given += [] if self.number is None else [repr(self.number)]
         given += ["skip_none=True"] if self.skip_none else []
         if self.frame is not None:

@@ -116,7 +116,9 @@ class Recursions:
         pairs = Node("join", (rows, table), ("P", kind), {"on": on})
         row = texts.callable(both, f"(small({far}), {worth})")
         body = Node("union", (base, Node("select", (pairs,), ("P",), {"of": row})), ("P",))
+        moves, texts.moves = texts.moves, False  # which is refused in these two
         calls = {"value": texts.callable(ONE, "x[1]"), "by": texts.callable(ONE, "x[0]")}
+        texts.moves = moves
         return Node("best", (body,), ("P",), calls, (of, largest))
 
     def iterate(self, depth: int) -> Node:
