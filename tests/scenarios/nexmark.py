@@ -1,8 +1,8 @@
 """The 23 queries of NEXMark over a stream of bids and tables of people and auctions.
 
-`METHODS` has the queries as methods, and `DUCKDB` the same ones for DuckDB, which computes them
-anew. Their windows are of ten seconds. Q10 writes to files, whose rows these are; Q12 is of the
-time of processing, the moment of each batch, and Q13 looks bids up in a table as of their batch.
+`METHODS` has the queries as methods, `SQL` as live SQL, and `DUCKDB` for DuckDB, which computes
+them anew. Their windows are of ten seconds. Q10 writes to files, whose rows these are; Q12 is of
+the time of processing, the moment of each batch; Q13 looks bids up in a table as of their batch.
 
 Source: NEXMark, queries 0 to 8 (Tucker et al., 2002); 9 to 22 are those of Apache Beam and Flink.
 """
@@ -73,16 +73,24 @@ class Side:
     name: str
 
 
+@dataclass(frozen=True)
+class Batch:
+    """The present batch: the only row of its table."""
+
+    key: int
+    processed: datetime
+
+
 class House:
     """The tables, the stream of bids, and the moment at which a batch is processed."""
 
-    def __init__(self, begin: datetime) -> None:
-        self.db = Database()
+    def __init__(self) -> None:
+        self.db = Database(dialect="duckdb")
         self.people = self.db.table(Person, name="person", key="id")
         self.auctions = self.db.table(Auction, name="auction", key="id")
         self.side = self.db.table(Side, name="side", key="key")
         self.bids = self.db.stream(Bid, at="moment", lateness=LATENESS, name="bid")
-        self.processed = self.db.parameter(begin, name="processed")
+        self.batch = self.db.table(Batch, name="batch", key="key")
 
 
 def q0(h: House) -> Any:
@@ -169,8 +177,8 @@ def q11(h: House) -> Any:
 
 
 def q12(h: House) -> Any:
-    processed = h.bids.lookup(h.processed).window(tumbling(TEN), at=lambda b, moment: moment)
-    counts = processed.group_by(lambda b, moment, w: (b.bidder, w)).aggregate(Count())
+    processed = h.bids.lookup(h.batch).window(tumbling(TEN), at=lambda b, of: of.processed)
+    counts = processed.group_by(lambda b, of, w: (b.bidder, w)).aggregate(Count())
     return counts.select(lambda key, n: (key[0], n, key[1].start))
 
 
@@ -342,3 +350,32 @@ DUCKDB: Mapping[str, str] = {
 }
 """The queries over tables of the same names; `bid` also has the batch and the moment of its
 processing, and `side` the batches in which a row was there."""
+
+TUMBLED = "tumble(table {}, descriptor(moment), interval '10' second)"
+SQL: Mapping[str, str] = {
+    **DUCKDB,
+    "q5": """with counts as (select auction, count(*) as n, window_start as start
+            from hop(table bid, descriptor(moment), interval '2' second, interval '10' second)
+            group by auction, window_start)
+        select c.auction, c.n, c.start from counts c
+        join (select start, max(n) as most from counts group by start) m
+        on c.start = m.start and c.n >= m.most""",
+    "q7": f"""select b.auction, b.price, b.bidder, b.moment from {TUMBLED.format("bid")} b
+        join (select window_start, max(price) as most from {TUMBLED.format("bid")}
+            group by window_start) m
+        on b.window_start = m.window_start and b.price = m.most""",
+    "q8": f"""select p.id, p.name, p.window_start from {TUMBLED.format("person")} p
+        where exists (select 1 from {TUMBLED.format("auction")} a
+            where a.seller = p.id and a.window_start = p.window_start)""",
+    "q11": """select bidder, count(*) as n, window_start, window_end
+        from session(table bid partition by bidder, descriptor(moment), interval '10' second)
+        group by bidder, window_start, window_end""",
+    "q12": """with timed as (select b.bidder, t.processed from bid b
+            join batch for system_time as of proctime() t on b.id - b.id = t.key)
+        select bidder, count(*) as n, window_start
+        from tumble(table timed, descriptor(processed), interval '10' second)
+        group by bidder, window_start""",
+    "q13": """select b.auction, b.bidder, b.price, s.name from bid b
+        join side for system_time as of proctime() s on b.auction % 5 = s.key""",
+}
+"""The queries as live SQL: those of DuckDB, but for windows and look-ups."""

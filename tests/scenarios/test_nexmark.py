@@ -1,4 +1,4 @@
-"""NEXMark's queries as live views equal DuckDB, after each batch of bids, people and auctions."""
+"""NEXMark's queries as methods and as SQL equal DuckDB, after each batch of bids and auctions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ from typing import Any
 import pytest
 
 from tests.budget import seeds
-from tests.scenarios.nexmark import DUCKDB, LATENESS, METHODS, Auction, Bid, House, Person, Side
+from tests.scenarios.nexmark import (
+    DUCKDB,
+    LATENESS,
+    METHODS,
+    SQL,
+    Auction,
+    Batch,
+    Bid,
+    House,
+    Person,
+    Side,
+)
 
 BEGIN = datetime(2024, 5, 1, 23, 58, 30)
 BATCHES, NEVER = 8, 99
@@ -31,7 +42,7 @@ class Feed:
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
-        self.house = House(BEGIN)
+        self.house = House()
         self.duck = pytest.importorskip("duckdb").connect()
         for text in CREATE:
             self.duck.execute(text)
@@ -44,7 +55,7 @@ class Feed:
         for number in range(BATCHES):
             now = BEGIN + number * timedelta(seconds=20)
             with self.house.db.transaction():
-                self.house.processed.set(now)
+                self.house.batch.upsert(Batch(0, now))
                 self._change_people(now, number)
                 self._change_auctions(now, number)
                 self._change_side(number)
@@ -123,15 +134,17 @@ def rounded(rows: Any) -> Counter[Any]:
 @pytest.mark.parametrize("seed", seeds(3, 1))
 def test_the_queries_equal_duckdb_after_each_batch(seed: int) -> None:
     feed = Feed(seed)
-    views = {name: make(feed.house).materialize() for name, make in METHODS.items()}
+    views = {(name, "methods"): make(feed.house) for name, make in METHODS.items()}
+    views |= {(name, "SQL"): feed.house.db.sql(text) for name, text in SQL.items()}
+    views = {names: view.materialize() for names, view in views.items()}
     late = feed.house.bids.late.materialize()
     for number in feed.batches():
-        for name, view in views.items():
-            expected = feed.duck.execute(DUCKDB[name]).fetchall()
-            assert rounded(view) == rounded(expected), (name, number)
+        expected = {name: feed.duck.execute(text).fetchall() for name, text in DUCKDB.items()}
+        for (name, language), view in views.items():
+            assert rounded(view) == rounded(expected[name]), (name, language, number)
     assert all(len(view) for view in views.values())
     assert Counter(late) == Counter(feed.late) and feed.late
 
 
 def test_all_queries_are_there() -> None:
-    assert METHODS.keys() == DUCKDB.keys() == {f"q{number}" for number in range(23)}
+    assert METHODS.keys() == SQL.keys() == DUCKDB.keys() == {f"q{number}" for number in range(23)}
