@@ -95,7 +95,11 @@ function draw(svg, { name, means, low, high, unit }) {
   const y = (value) => 60 - (56 * (value - bottom)) / (top - bottom || 1);
   const begin = means.length ? Date.parse(means.at(-1)[0]) - 29 * 60000 : 0;
   const x = (start) => ((Date.parse(start) - begin) / (29 * 60000)) * 300;
-  svg.querySelector("polyline").setAttribute("points", means.map(([start, mean]) => `${x(start).toFixed(1)},${y(mean).toFixed(1)}`).join(" "));
+  const line = means.map(([start, mean], place) => {
+    const follows = place > 0 && Date.parse(start) - Date.parse(means[place - 1][0]) === 60000;
+    return `${follows ? "L" : "M"}${x(start).toFixed(1)},${y(mean).toFixed(1)}h0`; // h0: a dot, if it is alone
+  });
+  svg.querySelector("path").setAttribute("d", line.join(""));
   const band = svg.querySelector("rect");
   band.setAttribute("y", y(high));
   band.setAttribute("height", Math.max(y(low) - y(high), 1));

@@ -105,8 +105,8 @@ def text(window: Chrome, selector: str) -> str:
 
 
 def points(window: Chrome) -> list[str]:
-    line = window.find_element(By.CSS_SELECTOR, "#sensors polyline")
-    return (line.get_dom_attribute("points") or "").split()
+    line = window.find_element(By.CSS_SELECTOR, "#sensors path")
+    return (line.get_dom_attribute("d") or "").split("h0")[:-1]
 
 
 def severe(window: Chrome) -> list[str]:
