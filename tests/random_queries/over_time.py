@@ -97,7 +97,7 @@ class OverTime:
         made = self._window(self._of_events(depth), sessions=True)
         if self._streams and self._plans.chance(0.2):
             mark = Node("watermark", (), ("V",), more=self._pick(self._streams))
-            names = {**parameters(made.kinds), "v": "V"}
+            names: Names = {**parameters(made.kinds), "v": "V"}
             of = next(name for name, kind in names.items() if kind == "F")
             on = self._texts.callable(names, f"{of}.end <= v")
             made = Node("join", (made, mark), (*made.kinds, "V"), {"on": on})

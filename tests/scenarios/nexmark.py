@@ -127,7 +127,7 @@ def q4(h: House) -> Any:
 def q5(h: House) -> Any:
     hops = h.bids.window(hopping(TEN, every=timedelta(seconds=2)), at="moment")
     counts = hops.group_by(lambda b, w: (b.auction, w)).aggregate(Count())
-    most = counts.group_by(lambda key, n: key[1]).aggregate(Max(lambda key, n: n))
+    most: Any = counts.group_by(lambda key, n: key[1]).aggregate(Max(lambda key, n: n))
     hot = counts.join(most, on=lambda key, n, other: key[1] == other[0] and n >= other[1])
     return hot.select(lambda key, n, other: (key[0], n, key[1].start))
 
@@ -147,7 +147,7 @@ def q6(h: House) -> Any:
 
 def q7(h: House) -> Any:
     timed = h.bids.window(tumbling(TEN), at="moment")
-    most = timed.group_by(lambda b, w: w).aggregate(Max(lambda b, w: b.price))
+    most: Any = timed.group_by(lambda b, w: w).aggregate(Max(lambda b, w: b.price))
     best = timed.join(most, on=lambda b, w, other: w == other[0] and b.price == other[1])
     return best.select(lambda b, w, other: (b.auction, b.price, b.bidder, b.moment))
 
@@ -237,7 +237,7 @@ def q17(h: House) -> Any:
 
 
 def q18(h: House) -> Any:
-    latest = [desc("moment"), desc("id")]
+    latest: Any = [desc("moment"), desc("id")]
     last = h.bids.group_by(lambda b: (b.bidder, b.auction)).top(1, latest)
     return last.select(lambda b: (b.auction, b.bidder, b.price, b.moment))
 
