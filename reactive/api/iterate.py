@@ -75,7 +75,7 @@ from optimizer.lifting.lift import lift
 from optimizer.plans.check_reads import believed_shapes, check_callable
 from optimizer.plans.declared_kinds import type_of
 from optimizer.plans.join_lists import extend_of
-from optimizer.plans.properties import bindings, free, is_set, shapes
+from optimizer.plans.properties import bindings, free, shapes
 from optimizer.subqueries.answers import per_group
 from optimizer.subqueries.keyed_rows import FIRST, as_expression, items
 from optimizer.traverse import rebuilt, substituted, with_functions
@@ -470,9 +470,9 @@ def rows_of_groups(relation: Any, key: Function, query: Callable[[Any], Any] | N
     PlanError: `query` is not a callable from a relation to a relation, or cannot be computed for
         all groups together.
     """
-    level, source = object(), relation.plan
+    level = object()
     name = "rows" if query is None else literal.parameter_of(query)
-    stands = plan.Recursive(level, 0, name, is_set(source), shapes(source))
+    source, key, stands = literal.stand_for_group(relation.plan, key, level, name)
     given = relation._new(stands)
     made = given if query is None else literal.call_for_groups("rows", given, query)
     inside = nesting.inside("rows", made)

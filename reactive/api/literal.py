@@ -21,15 +21,17 @@ from typing import Any, Literal, TypeAlias
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
-from optimizer.expr import Apply, Function, Lifted, all_parameters
+from optimizer.expr import Apply, Function, Lifted, Parameter, all_parameters, row_names
 from optimizer.expressions.attempts import Fault
 from optimizer.plans.nodes import sources as literals
-from optimizer.plans.properties import free, is_set, shapes
+from optimizer.plans.properties import binding_names, bindings, free, is_set, shapes
 from optimizer.rewriting.equality_checks import PolicyQuery
 from optimizer.rewriting.on_error import Failure, GuardedQuery
 from optimizer.rewriting.own_values import Safe
 from optimizer.subqueries import answers as groups
 from optimizer.subqueries import keyed_rows
+from optimizer.traverse import has_subqueries
+from reactive.api import comprehending
 from reactive.api.columns import kind_shown
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import canonical
@@ -198,9 +200,8 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
         all groups together.
     """
     level = object()
-    source = relation.plan
-    name = parameter_of(query)
-    group = relation._new(plan.Recursive(level, 0, name, is_set(source), shapes(source)))
+    source, key, rows = stand_for_group(relation.plan, key, level, parameter_of(query))
+    group = relation._new(rows)
     made = call_for_groups("each", group, query)
     query_plan = made.plan
     if isinstance(query_plan, plan.OrderBy) and not keyed_rows.is_lost(query_plan):
@@ -211,6 +212,23 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
         query_plan, level, source, key, of_no_rows=_of_no_rows, canonical=canonical
     )
     return relation._new(node, made)
+
+
+def stand_for_group(
+    source: plan.Node, key: Function, level: object, name: str
+) -> tuple[plan.Node, Function, plan.Node]:
+    """Return rows, their key, and the relation of a level that stands for the rows of every group.
+
+    A key whose callable has subqueries is computed below, as one more binding of the rows.
+    """
+    count = bindings(source)
+    keyed = plan.Extend(source, tuple(range(count)), (key,), (*binding_names(source), None))
+    if not has_subqueries(keyed):
+        return source, key, plan.Recursive(level, 0, name, is_set(source), shapes(source))
+    rows = comprehending.freed(keyed)
+    stands = plan.Recursive(level, 0, name, is_set(rows), shapes(rows))
+    of = Lifted(Parameter(count), row_names(count + 1), (), count + 1)
+    return rows, of, keyed_rows.first_of(stands, count)
 
 
 def call_for_groups(role: str, group: Any, query: Callable[[Any], Any]) -> Any:

@@ -61,6 +61,12 @@ QUERIES: dict[str, Make] = {
     "reduce": lambda db, o, n: o.group_by(lambda x: x.total > n()).reduce(
         lambda high, rows: [len(rows)]
     ),
+    "rows": lambda db, o, n: (
+        o.group_by(lambda x: x.total > n()).rows().select(lambda high, rows: (high, len(rows)))
+    ),
+    "each": lambda db, o, n: o.group_by(lambda x: x.total > n()).each(
+        lambda group: group.where(lambda x: x.id > n()).aggregate(Count(), Sum("id"))
+    ),
     "as-of time": lambda db, o, n: o.asof_join(
         o, on="customer", at=lambda x: x.total, of=lambda x: x.total + n()
     ).select(lambda a, b: (a.id, b.id)),

@@ -453,9 +453,7 @@ class Plans:
         """Some steps on the rows of each group."""
         source, here = self.relation(depth - 1), (level(), 0)
         names = parameters(source.kinds)
-        moves, self.texts.moves = self.texts.moves, False  # which is refused in a key of each
         key = self.texts.callable(names, self.texts.value(names))
-        self.texts.moves = moves
         group = body = Node("recursive", (), source.kinds, more=here)
         for _ in range(self._random.choice((1, 2, 2, 3))):
             body = self._step(body, group)
