@@ -40,7 +40,14 @@ from optimizer.expr import (
     rebuilt,
     walk,
 )
-from optimizer.expressions.knowledge import MONOTONE, SKIPS_NONE, ComparedLike, Pure, Shapes
+from optimizer.expressions.knowledge import (
+    IS_NUMBER,
+    MONOTONE,
+    SKIPS_NONE,
+    ComparedLike,
+    Pure,
+    Shapes,
+)
 from optimizer.expressions.operand_checks import (
     Comparison,
     SideOf,
@@ -328,7 +335,8 @@ class _Condition:
                 return None
         classes = (datetime,) if 0 in directions else MOMENTS  # others read a time zone
         known = len(directions) == len(arguments) and self._takes(classes)
-        return (timedelta, merged) if merged and known else None
+        kind = float if getattr(function, IS_NUMBER, False) else timedelta
+        return (kind, merged) if merged and known else None
 
 
 def _is_in_sum(expr: Expr) -> bool:

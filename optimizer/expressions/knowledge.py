@@ -60,14 +60,16 @@ PURE = frozenset(getattr(builtins, name) for name in _PURE.split())
 
 F = TypeVar("F", bound=Callable[..., Any])
 MONOTONE = "monotone_in"
+IS_NUMBER = "is_number"
 
 
-def monotone(*directions: int) -> Callable[[F], F]:
-    """Mark a function of moments without a zone: its result grows (1) or falls (-1) with an
-    argument, or the argument is a constant (0)."""
+def monotone(*directions: int, is_number: bool = False) -> Callable[[F], F]:
+    """Mark a function of moments without a zone: its result, a span of time or a number, grows (1)
+    or falls (-1) with an argument, or the argument is a constant (0)."""
 
     def mark(function: F) -> F:
         function.__dict__[MONOTONE] = directions
+        function.__dict__[IS_NUMBER] = is_number
         return function
 
     return mark

@@ -445,15 +445,20 @@ def _tuple_family(value: tuple[Any, ...]) -> Family:
 
 
 def _datetime_family(value: datetime) -> Family:
-    """Return the family by the time zone; raises `UnorderedError` for other classes of zones."""
+    """Return the family of a datetime: with a time zone, it is that of all instants.
+
+    Instants of different zones compare by their times in UTC, and those of one zone by their local
+    times, which have the same order where an offset does not depend on `fold`. Others raise
+    `UnorderedError`, as do those of other classes of zones.
+    """
     zone = value.tzinfo
     if zone is None:
         return "datetime"
-    if type(zone) is timezone:
-        return "datetime", "aware"
-    if (type(zone).__module__, type(zone).__qualname__) == ZONE:
-        return "datetime", id(zone)
-    return _raise_unordered(value)
+    kind = type(zone)
+    is_known = kind is timezone or (kind.__module__, kind.__qualname__) == ZONE
+    return (
+        ("datetime", "aware") if is_known and instant(value) is value else _raise_unordered(value)
+    )
 
 
 def _time_family(value: time) -> Family:

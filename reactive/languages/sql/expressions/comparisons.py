@@ -11,6 +11,7 @@ tested first.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -32,7 +33,8 @@ from optimizer.expr import (
 )
 from reactive.engine.collections.value_order import rank
 from reactive.languages.sql.expressions.casts import align
-from reactive.languages.sql.runtime import rows
+from reactive.languages.sql.runtime import arrays, rows
+from reactive.languages.sql.runtime.intervals import Interval
 from reactive.languages.sql.terms.common_types import Place
 from reactive.languages.sql.terms.types import ANY
 from reactive.languages.sql.terms.values import (
@@ -110,6 +112,7 @@ def compare_values(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
     """Return the condition that a comparison is TRUE."""
     if is_null(left) or is_null(right):
         return FALSE
+    left, right = _as_lengths(left, right)
     test = Operation(symbol, (left.expr, right.expr))
     if symbol != "==":
         there = conjunction(present(left, right))
@@ -123,6 +126,51 @@ def compare_values(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
     elif len(behind) == 1 and left.expr != right.expr:
         behind = ()
     return conjunction((*before, test, *behind))
+
+
+def _as_lengths(left: TypedValue, right: TypedValue) -> tuple[TypedValue, TypedValue]:
+    """Return intervals that are compared: a constant as its length, without months.
+
+    The calendar's days between two instants of a zone are the elapsed time if that is less than a
+    day, and a day has more than twelve hours.
+    """
+    if "interval" not in (left.type.kind, right.type.kind):
+        return left, right
+    left, right = (
+        _length(value) if type(value.expr) is Constant else value for value in (left, right)
+    )
+    for value, other in ((left, right), (right, left)):
+        span = other.expr.value if type(other.expr) is Constant else None
+        if isinstance(span, timedelta) and abs(span) <= HALF_A_DAY:
+            elapsed = _in_elapsed_time(value)
+            return (elapsed, right) if value is left else (left, elapsed)
+    return left, right
+
+
+HALF_A_DAY = timedelta(hours=12)
+
+
+def _length(value: TypedValue) -> TypedValue:
+    assert isinstance(value.expr, Constant)
+    span = value.expr.value
+    if not isinstance(span, Interval):
+        return value
+    plain = timedelta(span.days, span.seconds, span.microseconds)
+    return TypedValue(constant(plain), value.type, value.nulls)
+
+
+def _in_elapsed_time(value: TypedValue) -> TypedValue:
+    """Return the time between two instants as it has elapsed; other values as they are."""
+    calendar, elapsed = constant(arrays.between_of_duckdb), constant(arrays.between)
+    match value.expr:
+        case Call(function, (one, other, _), ()) if function == calendar:
+            made = Call(elapsed, (one, other))
+        case Call(function, (called, one, other, _), ()) if called == calendar:
+            made = Call(function, (elapsed, one, other))
+        case _:
+            return value
+    nulls = tuple(made if leaf == value.expr else leaf for leaf in value.nulls)
+    return TypedValue(made, value.type, nulls)
 
 
 def _without_own_null(value: TypedValue) -> TypedValue:

@@ -7,6 +7,7 @@ import datetime as dt
 import math
 from typing import Any, TypeAlias
 
+from optimizer.expressions.knowledge import monotone
 from reactive.languages.sql.runtime import units
 from reactive.languages.sql.runtime.intervals import (
     DAY,
@@ -90,11 +91,13 @@ def days_earlier(day: dt.date, days: int) -> dt.date:
     return day - dt.timedelta(days)
 
 
+@monotone(1, -1, is_number=True)
 def days_between(day: dt.date, other: dt.date) -> int:
     """Return the number of days from `other` to `day`."""
     return (day - other).days
 
 
+@monotone(1, -1)
 def time_between(moment: Moment, other: Moment) -> dt.timedelta:
     """Return the time from `other` to `moment`."""
     return as_timestamp(moment) - as_timestamp(other)
