@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from reactive.api.named_groups import NamedGroups, NamedGroupsView
     from reactive.api.ordered_view import OrderedView
     from reactive.api.parameter import Parameter
+    from reactive.api.recurrence import Delayed, Recurrence
     from reactive.api.row_window import RowWindow
     from reactive.api.statistics import (
         ApproxCountDistinct,
@@ -142,6 +143,7 @@ __all__ = [
     "Count",
     "CountDistinct",
     "Database",
+    "Delayed",
     "Delta",
     "DuplicateKeyError",
     "DurabilityError",
@@ -191,6 +193,7 @@ __all__ = [
     "Queue",
     "Raised",
     "ReactiveError",
+    "Recurrence",
     "Refused",
     "Relation",
     "RowError",
@@ -254,6 +257,7 @@ __getattr__ = make_module_getattr(
         "ArgMax": "reactive.api.statistics",
         "ArgMin": "reactive.api.statistics",
         "Clock": "reactive.api.clock",
+        "Delayed": "reactive.api.recurrence",
         "AsyncMirror": "reactive.borders.mirrors.mirror",
         "Batch": "reactive.borders.sources.batch",
         "BoolAnd": "reactive.api.statistics",
@@ -289,6 +293,7 @@ __getattr__ = make_module_getattr(
         "Query": "reactive.api.family",
         "Queue": "reactive.api.stats",
         "Raised": "reactive.api.literal",
+        "Recurrence": "reactive.api.recurrence",
         "Refused": "reactive.borders.sources.batch",
         "RowError": "reactive.api.literal",
         "RowWindow": "reactive.api.row_window",

@@ -20,6 +20,7 @@ from reactive.api import family, iterate, nested
 from reactive.api import family as queries
 from reactive.api import literal as literals
 from reactive.api import parameter as parameters
+from reactive.api import recurrence as recurrences
 from reactive.api import stats as measures
 from reactive.api import stream as streams
 from reactive.api.materialize import materialize
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
 
     from reactive.api.clock import Clock
     from reactive.api.parameter import Parameter
+    from reactive.api.recurrence import Delayed, Recurrence
     from reactive.api.stream import Stream
     from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
@@ -400,6 +402,60 @@ class Database(Uncopyable, Closeable):
             self.drop(stream, views=True)
             raise
         return stream
+
+    def feedback(
+        self,
+        row_type: type[T],
+        step: Callable[[Delayed[T]], Relation[T]],
+        *,
+        start: Iterable[T] = (),
+        name: str | None = None,
+        durable: bool | None = None,
+        codec: Any = None,
+    ) -> Recurrence[T]:
+        """Create a relation that is defined by its own rows as of the previous commit.
+
+        After commit n it is `y(n) = step(y(n - 1))`, of the rows that other relations have after
+        commit n. It is alive from here on, whether a view reads it or not, and each commit is a
+        step, also one that changes other tables only. A commit that fails is none.
+
+        Parameters
+        ----------
+        row_type: the class of its rows, as in `table`.
+        step: callable, y -> relation; it may read `y.previous()`, as often as it likes.
+        start: the rows before the first step, which is taken here. If the file of the database has
+            rows of that name, these are the rows of the last commit, and there is no new step.
+        name: the name in messages and in the file; by default that of the class.
+        durable, codec: as in `table`, for the rows of the previous commit.
+
+        Cost: of each commit, the rows that the one before has changed, and the work of the step.
+
+        Raises
+        ------
+        PlanError: the step reads `y` without `previous()`; what it returns has several bindings, an
+            order, or maybe rows of negative weight; or the name is taken.
+        TransactionError: inside a transaction.
+
+        >>> from reactive import Database, Sum
+        >>> db = Database()
+        >>> x = db.table(float, name="x")
+        >>> def step(y):
+        ...     halves = y.previous().select(lambda v: v / 2)
+        ...     return x.union_all(halves).aggregate(Sum(lambda v: v))
+        >>> y = db.feedback(float, step).materialize()
+        >>> x.add(8.0)
+        >>> y.value
+        8.0
+        >>> x.add(1.0)
+        >>> y.value
+        13.0
+        """
+        if self._engine.mine is not None:
+            raise TransactionError(
+                "a feedback cannot be made inside a transaction\n  make it before the `with` block"
+            )
+        own = usual_name(row_type) if name is None else name
+        return recurrences.make(self._engine, row_type, step, start, own, (durable, codec, None))
 
     def table_from(
         self,

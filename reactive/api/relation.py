@@ -1008,6 +1008,8 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def _check_other(self, role: str, other: AnyRelation) -> None:
         """Refuse an object that is no relation, or a relation of another database."""
         if not isinstance(other, Relation):
+            if isinstance(other, Live):
+                other._relation_of(self._engine)  # which raises if it cannot be read
             raise PlanError(
                 f"{role} takes a relation, not {type(other).__name__}\n  put the rows in a table"
             )

@@ -25,7 +25,7 @@ from tests.thresholds import THRESHOLDS, thresholds
 class State(NamedTuple):
     """A state of two values, one of which may be NaN."""
 
-    count: int
+    past: int
     last: float | None
 
 
@@ -38,7 +38,7 @@ def switched(on: bool, points: int) -> bool:
 
 
 def counted(state: State, price: float | None) -> State:
-    return State(0 if price == 2.0 else state.count + 1, price)
+    return State(0 if price == 2.0 else state.past + 1, price)
 
 
 def joined(text: str, part: Any) -> str:
@@ -476,7 +476,7 @@ def test_a_captured_variable_of_a_step_that_changes_is_told() -> None:
     assert list(view) == [2]
 
 
-REFUSED: dict[str, tuple[Call, str]] = {
+REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "a step that reads the row": (
         lambda m, w: w.scan(m.amount, lambda s, x: s + m.at, 0),
         r"pass what the step needs as the value",

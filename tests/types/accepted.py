@@ -46,6 +46,7 @@ from reactive import (
     OrderedView,
     Quantile,
     Query,
+    Recurrence,
     Relation,
     RowError,
     RowWindow,
@@ -169,6 +170,16 @@ def windows() -> None:
     assert_type(ranked.select(lambda o, w: w.ema(o.total, alpha=0.5)), Relation[float])
     twice = ranked.over(by="customer", order=lambda o, w: w.row_number())
     assert_type(twice.select(lambda o, w, v: v.first(o.id)), Relation[int])
+
+
+def recurrences() -> None:
+    shop = Shop()
+    kept = shop.db.feedback(
+        str, lambda y: shop.customers.select(lambda c: c.name).union(y.previous())
+    )
+    assert_type(kept, Recurrence[str])
+    assert_type(kept.previous(), Relation[str])
+    assert_type(kept.materialize().snapshot(), list[str])
 
 
 def views_of_joins() -> None:
@@ -493,5 +504,5 @@ def objects_that_change() -> None:
 
 PROGRAMS: list[Callable[[], None]] = [
     *(tables, joins, deltas, aggregates, groups, own_aggregates, names, names_without_a_class),
-    *(families, orders_of_rows, recursion, rows_from_elsewhere, objects_that_change),
+    *(families, orders_of_rows, recursion, recurrences, rows_from_elsewhere, objects_that_change),
 ]

@@ -105,6 +105,10 @@ ranked.select(lambda o, w: w.scan(o.total))  # error
 ranked.select(lambda o, w: w.ema(o.customer, alpha=0.5))  # error
 ranked.select(lambda o, w: w.ema(o.total, half_life=5))  # error
 
+# Steps of other rows, and of the rows that they define.
+db.feedback(int, lambda y: orders.select(lambda o: o.customer))  # error
+db.feedback(int, lambda y: y.where(lambda n: n > 1))  # error
+
 # Deltas of another relation.
 orders.subscribe(of_customer)  # error
 orders.observe(Log())  # error

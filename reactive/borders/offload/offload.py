@@ -316,12 +316,22 @@ class Offloading:
         """Return the reason why a node must stay in the process; None if it may move."""
         try:
             check_rows(node, self.roots() if self._engine.moments else ())
+            self._check_is_not_fed_back(node)
             if isinstance(node, overflow.RECURSIONS):
                 return overflow.why_recursion_stays(self, node)
             part = fragments.offloaded_fragment(node)
         except (fragments.Unmovable, OffloadError) as error:
             return str(error)
         return self.need().refuse(part)
+
+    def _check_is_not_fed_back(self, node: plan.Node) -> None:
+        """Raise `OffloadError` for a node that a feedback reads."""
+        feedback = self._engine.feedback
+        loops = () if feedback is None else feedback.loops
+        if any(node in nodes(self.plan_of(loop.query)) for loop in loops):
+            raise OffloadError(
+                "a feedback reads the rows of each commit, which are only known in the process"
+            )
 
     def operators(self, node: plan.Node) -> list[remote_operator.RemoteOperator]:
         """Return the remote operators of a node."""

@@ -125,6 +125,8 @@ class Engine:
         """Adds a table that this database makes for itself."""
         self.clock: Any = None
         """The clock (`api/clock.py`); made on first use."""
+        self.feedback: Any = None
+        """The loops by which commits go on (`feedback.py`), if there are some."""
         self.offloading: placement.Placement
         self.overflow: placement.Overflow | None = None
         self.journal: Any = None
@@ -205,6 +207,9 @@ class Engine:
     def write(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
         """Run a statement on a table. Entering the lock is inlined, because calls take longer."""
         db_lock, pending = self.db_lock, self.pending
+        if self.feedback is not None and self.mine is None:
+            self.feedback.write(table, statement, of)
+            return
         is_mine, is_inside = pending is not None, False
         if db_lock.is_special and db_lock.owner != me():
             self._write_inside(table, statement, of)

@@ -371,25 +371,25 @@ class Statements:
         They are undone, too, if recording an update is interrupted: the engine has none of them
         yet.
         """
-        changes: list[Pair] = []
+        parts: list[Sequence[Pair]] = []
         outer = self._known
         self._known = {} if outer is None else outer
         try:
             for statement in statements:
-                changes += statement()
-            net = consolidate(changes)
+                parts += (statement(),)  # no call follows the change
+            net = consolidate([pair for part in parts for pair in part])
             if is_noted and net and self._table._node.tracers:
                 self._engine.updates.record(self._table, net, self._engine.version + 1)
             return net
         except BaseException:
-            surely(partial(self._revert, changes))
+            surely(partial(self._revert, parts))
             raise
         finally:
             self._known = outer
 
-    def _revert(self, changes: Sequence[Pair]) -> None:
+    def _revert(self, parts: Sequence[Sequence[Pair]]) -> None:
         """Undo changes one by one, since their rows may not be comparable."""
-        for change in reversed(changes):
+        for change in reversed([pair for part in parts for pair in part]):
             self.store.revert([change])
 
     def _may_return(self) -> bool:

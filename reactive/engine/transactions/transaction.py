@@ -355,6 +355,14 @@ class Transaction(Uncopyable):
 
 def changes_of(engine: Engine, pending: Pending) -> Sequence[Change]:
     """Return the changes to commit at the end of a transaction: one per table."""
+    found = _own_changes_of(engine, pending)
+    if engine.feedback is not None and found:
+        return engine.feedback.with_loops(found, pending)  # type: ignore[no-any-return]
+    return found
+
+
+def _own_changes_of(engine: Engine, pending: Pending) -> Sequence[Change]:
+    """Return the changes that the statements of a transaction make, one per table."""
     if engine.objects is not None:
         engine.objects.flush(pending)
         return pending.changes()
