@@ -27,7 +27,7 @@ from reactive.api.materialize import materialize
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
-from reactive.engine.collections.instants import checked_zone
+from reactive.engine.collections import instants
 from reactive.engine.dataflow.discrimination import QueueLimits
 from reactive.engine.remote import remote
 from reactive.engine.runtime.boundary import boundary, hide
@@ -161,7 +161,8 @@ class Database(Uncopyable, Closeable):
         engine = self._engine = Engine(rules, rewrite=optimize, strict=strict)
         limits = QueueLimits(max_waiting, max_waiting_bytes, when_full)
         engine.delivery_queue.set_up(deliver, deliver_timeout, limits)
-        engine.dialect, engine.timezone = check_dialect(dialect), checked_zone(timezone)
+        engine.dialect = check_dialect(dialect)
+        engine.timezone = timezone if timezone == "UTC" else instants.checked_zone(timezone)
         engine.materialize = materialize
         engine.nest = lambda relation, named: nested.nest(relation, named)
         engine.rows_of_groups = lambda *made: iterate.rows_of_groups(*made)

@@ -17,10 +17,10 @@ from optimizer.rules.drop_distinct_keys import drop_distinct_keys
 from optimizer.rules.drop_identity_extend import drop_identity_extend
 from optimizer.rules.drop_identity_select import drop_identity_select
 from optimizer.rules.drop_inner_distinct import drop_inner_distinct
-from optimizer.rules.drop_left_join import drop_left_join
 from optimizer.rules.drop_only_value import drop_only_value
 from optimizer.rules.drop_self_join import drop_self_join
 from optimizer.rules.drop_true_where import drop_true_where
+from optimizer.rules.drop_unread_join import drop_unread_join
 from optimizer.rules.empty_false_where import empty_false_where
 from optimizer.rules.factor_disjunction import factor_disjunction
 from optimizer.rules.flatten_nest import flatten_nest
@@ -95,8 +95,9 @@ PHASES: tuple[Phase, ...] = (
         drop_distinct,
     ),
     (fold_constants, drop_true_where, empty_false_where, propagate_empty),
-    (drop_left_join, prune_join_inputs, fuse_wheres, fuse_selects),
+    (drop_unread_join, prune_join_inputs, fuse_wheres, fuse_selects),
     (split_disjunction,),
+    (drop_unread_join, drop_identity_select, fuse_wheres, fuse_selects),
 )
 
 Kinds = tuple[type[plan.Node], ...]
@@ -115,7 +116,7 @@ RULE_KINDS: dict[Rule, Kinds] = {
     drop_identity_extend: EXTEND,
     drop_identity_select: (plan.Select,),
     drop_inner_distinct: SETS,
-    drop_left_join: (plan.Select, plan.Extend, plan.Aggregate, plan.SelectMany),
+    drop_unread_join: (plan.Select, plan.Extend, plan.Aggregate, plan.SelectMany),
     drop_only_value: (plan.Aggregate,),
     drop_self_join: (plan.Join, plan.SemiJoin, plan.AntiJoin),
     drop_true_where: WHERE,

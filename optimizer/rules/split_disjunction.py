@@ -24,15 +24,16 @@ is in a list that has it; `any([k1, k2])` has k1 and k2 if neither can raise. Al
 guard are in guards each, and false only if they raise nothing.
 
 Sound:  a pair is made by the first alternative that is true for it, and by no other, so that
-        weights stay. Each join evaluates the alternatives before its own, in their order, so it
-        raises what they raise; a row whose operands make one raise meets all partners
-        (`optimizer.plans.side_conditions`). A row of weight n is in at least n pairs if it has a
-        partner, and in none if not. Split semi_joins and anti_joins raise nothing at all.
-Needs:  in each alternative an equation of both sides, to be found as a key, or only conditions of
-        one side, which all pairs of the rows pass; an equation in one, and none beside the
-        disjunction; alternatives without effects. Except for joins both sides read stored tables,
-        as weights of partners are added; and no recursive relation, which an anti_join would
-        negate.
+        weights stay. Each join evaluates the alternatives before its own, in their order, but
+        for those that a part of its own excludes, so it raises what they raise; a row whose
+        operands make one raise meets all partners (`optimizer.plans.side_conditions`). A row of
+        weight n is in at least n pairs if it has a partner, and in none if not. Split semi_joins
+        and anti_joins raise nothing at all.
+Needs:  in each alternative an equation or a comparison of both sides, to be found as a key or
+        range, or only conditions of one side, which all pairs of the rows pass; a key or range in
+        one, and none beside the disjunction; alternatives without effects. Except for joins both
+        sides read stored tables, as weights of partners are added; and no recursive relation,
+        which an anti_join would negate.
 Pays:   look-ups instead of all pairs, for an index of each side per alternative. A and B are
         computed once.
 Source: OR expansion of SQL optimizers.
@@ -64,7 +65,15 @@ from optimizer.expressions.knowledge import Shapes, hashable, is_value, total
 from optimizer.expressions.simplification import holds_no_nan
 from optimizer.expressions.text import first, needs
 from optimizer.plans.properties import bindings, free, may_be_negative
-from optimizer.plans.side_conditions import has_keys, of_left, of_right, pair_shapes, residual
+from optimizer.plans.side_conditions import (
+    AnyJoin,
+    bounds_of,
+    has_keys,
+    of_left,
+    of_right,
+    pair_shapes,
+    residual,
+)
 from optimizer.record import record
 from optimizer.traverse import share_input
 
@@ -85,6 +94,13 @@ class Disjunction:
     alternatives: tuple[Expr, ...]
     failed: tuple[Expr, ...]
     after: tuple[Expr, ...]
+
+    def failed_before(self, place: int) -> tuple[Expr, ...]:
+        """Return the tests that the earlier alternatives are false, but for those that never are
+        true together with the one at `place`."""
+        own = self.alternatives[place]
+        earlier = zip(self.alternatives[:place], self.failed, strict=False)
+        return tuple(failed for other, failed in earlier if not _exclude(other, own))
 
 
 def split_disjunction(node: plan.Node) -> plan.Node:
@@ -226,6 +242,29 @@ def alternatives_of(test: Expr, of: Shapes) -> tuple[Expr, ...]:
             return (test,)
 
 
+def _exclude(one: Expr, other: Expr) -> bool:
+    """Return True if a condition of one alternative is the opposite of a condition of the other."""
+    known = {each.test if isinstance(each, Guard) else each for each in conjuncts(one)}
+    tests = (each.test if isinstance(each, Guard) else each for each in conjuncts(other))
+    return any(_opposite(test) in known for test in tests)
+
+
+def _opposite(test: Expr) -> Expr:
+    match test:
+        case Operation("not", (inner,)):
+            return inner
+        case Operation("is" | "is not" as symbol, operands):
+            return Operation("is not" if symbol == "is" else "is", operands)
+        case _:
+            return Operation("not", (test,))
+
+
+def _is_looked_up(part: AnyJoin, node: AnyJoin) -> bool:
+    """Return True if a part of a split join finds pairs by a key, or by a range that the join as
+    a whole does not have."""
+    return has_keys(part) or (bounds_of(part) is not None and bounds_of(node) is None)
+
+
 def _equation(value: Expr, item: Expr, of: Shapes) -> Expr:
     """Return an equation that is true where `value` is in a list with `item`, by `==` or `is`."""
     if holds_no_nan(value, of) or holds_no_nan(item, of):
@@ -243,13 +282,13 @@ def _joins(node: plan.Join, on: Lifted, parts: Disjunction, *, is_result: bool) 
         own = plan.Join(
             left, right, _match_of_alternative(on, parts.before, alternative, parts.after)
         )
-        keys += has_keys(own)
-        if not has_keys(own) and not (is_result and residual(own) is None):
+        keys += _is_looked_up(own, node)
+        if not _is_looked_up(own, node) and not (is_result and residual(own) is None):
             return None
-        before = (*parts.before, *parts.failed[:place])
-        match = _match_of_alternative(on, before, alternative, parts.after)
+        failed = parts.failed_before(place)
+        match = _match_of_alternative(on, (*parts.before, *failed), alternative, parts.after)
         join = plan.Join(left, right, match)
-        if has_keys(own) and not has_keys(join):
+        if _is_looked_up(own, node) and not _is_looked_up(join, node):
             return None
         made = join if made is None else plan.UnionAll(made, join)
     return made if keys else None
@@ -266,8 +305,8 @@ def _halves(node: Existential, on: Lifted, parts: Disjunction) -> plan.Node | No
     for alternative in parts.alternatives:
         match = _match_of_alternative(on, parts.before, alternative, parts.after)
         partnered = plan.SemiJoin(alone, right, match)
-        keys += has_keys(partnered)
-        if not has_keys(partnered) and residual(partnered) is not None:
+        keys += _is_looked_up(partnered, node)
+        if not _is_looked_up(partnered, node) and residual(partnered) is not None:
             return None
         made = partnered if made is None else plan.UnionAll(made, partnered)
         alone = plan.AntiJoin(alone, right, match)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from optimizer.errors import PlanError
 from reactive.api import wall_clock
 from reactive.api.columns import Live
+from reactive.api.over_time import CLOCK_NOT_SET, HOW_TO_SET
 from reactive.api.parameter import Parameter
 from reactive.engine.collections.zset import Pair
 from reactive.engine.runtime.boundary import boundary, hide
@@ -138,7 +139,7 @@ class Clock(Uncopyable):
         """
         found = self._now()
         if found is None:
-            raise TableError(f"the clock of the database was not set\n{SET}")
+            raise TableError(f"the clock of the database was not set\n{HOW_TO_SET}")
         return found
 
     def advance(self, to: datetime) -> None:
@@ -244,9 +245,6 @@ class Clock(Uncopyable):
         return [*self._expiring.values()]
 
 
-SET = "  set it by db.clock.advance(datetime.now(timezone.utc)), or let it run: db.clock.run()"
-
-
 class ClockParameter(Parameter[datetime]):
     """The parameter of a clock: it has no value until the clock is set, and only grows."""
 
@@ -295,7 +293,7 @@ def parameter_of(clock: Clock) -> ClockParameter:
     PlanError: the clock was not set.
     """
     if clock._now() is None:
-        raise PlanError(f"a query reads now(), and the clock of its database was not set\n{SET}")
+        raise PlanError(CLOCK_NOT_SET)
     return clock._parameter
 
 

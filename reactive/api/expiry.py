@@ -26,6 +26,7 @@ from optimizer.kinds.fields import TRACKED
 from optimizer.plans.declared_kinds import declared_classes
 from reactive.api.clock import clock_of, expire_at_ticks, instant_of
 from reactive.api.columns import take_callable
+from reactive.api.over_time import check_age
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.storage.rows import key_function
 from reactive.engine.storage.store import NONE
@@ -243,8 +244,7 @@ def check_expiry(row_type: Any, stored: bool, after: Any, at: Any) -> Callable[[
             f"a table with {given}= takes {missing}=, too\n"
             '  write expire_after=timedelta(hours=1), at="at", with the field of its moment'
         )
-    if not isinstance(after, timedelta) or after < timedelta():
-        raise PlanError(f"expire_after= takes a timedelta that is not negative, not {after!r}")
+    check_age(after)
     if not stored:
         raise PlanError("the rows of a table with expire_after= must be stored, to be deleted")
     if hasattr(row_type, TRACKED):

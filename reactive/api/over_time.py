@@ -1,19 +1,24 @@
-"""Joins over time: the plans of `asof_join`, `lookup` and `emit="closed"`.
+"""Relations over time: the plans of `asof_join`, `lookup`, `emit="closed"`, `expire_after`.
 
 Keys and times are computed beside the rows.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import (
+    NONE,
     Expr,
     Function,
     Lifted,
+    Operation,
+    Or,
     Parameter,
+    Subquery,
     all_parameters,
     conjuncts,
     constant,
@@ -158,6 +163,37 @@ def checked_emit(role: str, emit: Any) -> bool:
     if emit not in ("now", "closed"):
         raise PlanError(f'{role} takes emit="now" or emit="closed", not {emit!r:.60}')
     return bool(emit == "closed")
+
+
+HOW_TO_SET = (
+    "  set it by db.clock.advance(datetime.now(timezone.utc)), or let it run: db.clock.run()"
+)
+CLOCK_NOT_SET = f"a query reads now(), and the clock of its database was not set\n{HOW_TO_SET}"
+
+
+def plan_expiring(relation: AnyRelation, after: Any, at: Any) -> plan.Node:
+    """Return the plan of the rows of a relation that are younger than `after`, by the clock.
+
+    Raises
+    ------
+    PlanError: `after` is no timedelta, `at` is not made for the rows, or the clock was not set.
+    """
+    check_age(after)
+    clock = relation._engine.clock
+    if clock is None or clock._now() is None:
+        raise PlanError(CLOCK_NOT_SET)
+    time = as_expression(relation._take(at, "the at of expire_after"), shapes(relation.plan))
+    age = Operation("-", (Subquery("value", clock._parameter.plan), time.body))
+    is_young = Operation("<", (age, constant(after)))
+    return plan.Where(
+        relation.plan, time.with_body(Or((Operation("is", (time.body, NONE)), is_young)))
+    )
+
+
+def check_age(after: Any) -> None:
+    """Raise `PlanError` unless an age at which rows expire is a timedelta that is not negative."""
+    if not isinstance(after, timedelta) or after < timedelta():
+        raise PlanError(f"expire_after takes a timedelta that is not negative, not {after!r}")
 
 
 def _beside(key: Lifted, count: int) -> Lifted:

@@ -61,6 +61,8 @@ from reactive.engine.runtime.closeable import hint
 from reactive.engine.runtime.foreign_names import OF_RELATIONS
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from reactive.api.grouped_view import GroupedView
     from reactive.api.literal import OnError
     from reactive.api.ordered_view import OrderedView
@@ -455,6 +457,35 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         {('home', 0): 2, ('home', 10): 1}
         """
         return self._new(time_windows.plan_windows(self, windows, at))
+
+    def expire_after(self, after: timedelta, at: Callable[[*Ts], Any] | str) -> Relation[*Ts]:
+        """Keep the rows that are younger than `after`, by the clock of the database.
+
+        A row leaves in the commit of the tick; a row whose moment is None never does. It is the
+        same as `where(lambda row: row.at is None or now() - row.at < after)`. `expire_after=` of
+        `Database.table` deletes the rows of the table.
+
+        Parameters
+        ----------
+        after: the age at which rows leave, a timedelta that is not negative.
+        at: callable, bindings -> datetime or None; or the name of a field.
+
+        State: the rows, ordered by their moments. Cost: O(log rows) per changed row, and per row
+        that leaves. Source: temporal filters; see docs/time.md.
+
+        >>> from datetime import datetime, timedelta
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> logins = db.table(tuple[str, datetime], name="logins")
+        >>> db.clock.advance(datetime(2024, 5, 1, 12))
+        >>> recent = logins.expire_after(timedelta(minutes=5), at=lambda row: row[1]).materialize()
+        >>> logins.add(("ann", datetime(2024, 5, 1, 12)))
+        >>> db.clock.advance(datetime(2024, 5, 1, 12, 4)); len(recent)
+        1
+        >>> db.clock.advance(datetime(2024, 5, 1, 12, 5)); len(recent)
+        0
+        """
+        return self._new(over_time.plan_expiring(self, after, at))
 
     def left_asof_join(
         self,

@@ -44,6 +44,17 @@ QUERIES: dict[str, Make] = {
     "total seconds": lambda db, b, d: b.where(lambda x: (now() - x.at).total_seconds() < 300),
     "seconds": lambda db, b, d: b.where(lambda x: now().timestamp() - x.seconds < 300),
     "days": lambda db, b, d: b.where(lambda x: x.day >= now().date() - timedelta(days=1)),
+    "expiring": lambda db, b, d: b.expire_after(AGE, at="at"),
+    "expiring pairs": lambda db, b, d: b.join(d, on=lambda x, y: x.device == y.id).expire_after(
+        AGE, at=lambda x, y: x.at if x.id % 5 else None
+    ),
+    "or always": lambda db, b, d: b.where(lambda x: x.device == 1 or now() - x.at < AGE),
+    "always or": lambda db, b, d: db.query(
+        lambda: [x.id for x in b if now() - x.at < AGE or x.device == 1]
+    ),
+    "or of another": lambda db, b, d: b.join(d, on=lambda x, y: x.device == y.id).where(
+        lambda x, y: y.id == 2 or x.at > now() - AGE
+    ),
     "comprehension": lambda db, b, d: db.query(lambda: [x.id for x in b if now() - x.at < AGE]),
     "count": lambda db, b, d: b.where(lambda x: now() - x.at < AGE).aggregate(Count()),
     "groups": lambda db, b, d: (

@@ -1,8 +1,8 @@
 """All small contents of some tables, and the results of plans over them.
 
 A table has two different rows, each at most twice: nine contents, 81 for two tables, 729 for
-three. With four tables or more, each row is there at most once. These contents test operators that
-depend on signs or sums of weights.
+three. A parameter has one of two values. With four tables or more, each row is there at most once.
+These contents test operators that depend on signs or sums of weights.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.plans.properties import tables as tables_of
-from reactive import Database, Table
+from reactive import Database, Parameter, Table
 from reactive.api.relation import Relation
 from reactive.engine.reference import evaluate
 from reactive.engine.reference.bags import Bag
@@ -117,6 +117,9 @@ class Run:
 
 
 def _change(table: Table[Any], old: Bag, new: Bag) -> None:
+    if isinstance(table, Parameter):
+        table.set(*new)
+        return
     for row, count in (old - new).items():
         table.remove(row, count)
     for row, count in (new - old).items():
@@ -124,6 +127,8 @@ def _change(table: Table[Any], old: Bag, new: Bag) -> None:
 
 
 def _of_a_table(table: plan.Table, rows: Sequence[Any], most: int) -> list[Bag]:
+    if table.is_value:
+        return [Counter([row]) for row in rows]
     times = range(2 if table.key is not None else most + 1)
     return [
         +Counter(dict(zip(rows, counts, strict=True)))

@@ -72,6 +72,7 @@ CALM: dict[str, Sequence[Any]] = {
     "council": (CHAIR, CLERK),
     "staff": (CHAIR, CLERK),
     "pairs": ((1, 2), (2, 1)),
+    "least": (30, 17),
 }
 RAISING: dict[str, Sequence[Any]] = {
     "students": (JOE, ANN),
@@ -80,6 +81,7 @@ RAISING: dict[str, Sequence[Any]] = {
     "council": (CLERK, GUEST),
     "staff": (CLERK, GUEST),
     "pairs": ((1, 2), (1,)),
+    "least": (17, 30),
 }
 
 
@@ -92,4 +94,5 @@ def tables(db: Database) -> dict[str, Table[Any]]:
         "council": db.table(Member, name="council"),
         "staff": db.table(Member, name="staff", key="last_name"),
         "pairs": db.table(tuple, name="pairs"),
+        "least": db.parameter(30, name="least"),
     }

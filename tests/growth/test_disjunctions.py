@@ -69,6 +69,42 @@ def test_a_change_touches_as_much_in_a_table_100_times_larger(name: str) -> None
     assert touched(QUERIES[name], 10) == touched(QUERIES[name], 1_000) < 90
 
 
+def test_a_range_of_one_row_or_a_test_of_the_other_side() -> None:
+    """A parameter that moves touches the rows that enter or leave, with None first or last."""
+    for order in ("none first", "none last"):
+        touched = []
+        for size in (100, 2_000):
+            db = Database()
+            a, least = db.table(tuple[str, int | None], name="a"), db.parameter(5)
+            a.add_all((f"m{n}", None if n % 2 else n) for n in range(size))
+            query = (
+                a.where(lambda x: x[1] is None or x[1] > least())
+                if order == "none first"
+                else a.where(lambda x: (x[1] is not None and x[1] > least()) or x[1] is None)
+            )
+            view = query.materialize()
+            least.set(6)
+            before = view.stats().touched
+            least.set(9)
+            assert len(view) == size - 5
+            view.verify()
+            touched.append(view.stats().touched - before)
+        assert touched[0] == touched[1] < 20, order
+
+
+def test_the_parts_of_a_range_or_another() -> None:
+    db = Database()
+    a, b = db.table(Person), db.table(Person)
+    view = a.join(b, on=lambda x, y: x.mail == y.mail or x.phone > y.phone + 90).materialize()
+    a.add_all(Person(f"m{n}", n) for n in range(100))
+    b.add_all(Person(f"m{n}", n) for n in range(100))
+    a.add(Person("m3", 95))  # the first row that is looked up on the other side has an index made
+    before = view.stats().touched
+    a.add(Person("m3", 96))
+    assert view.stats().touched - before < 60
+    view.verify()
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_as_written_it_touches_every_row_of_the_other_side(name: str) -> None:
     assert touched(QUERIES[name], 300, optimize=False) > 600

@@ -47,6 +47,7 @@ LAZY_MODULES = (
     "reactive.engine.collections.frozen_dict",
     "reactive.engine.collections.group_values",
     "reactive.engine.collections.inner_changes",
+    "reactive.engine.collections.instants",
     "reactive.engine.collections.long_tuple",
     "reactive.engine.collections.nested_edits",
     "reactive.engine.collections.range_index",

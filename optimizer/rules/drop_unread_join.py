@@ -1,4 +1,4 @@
-"""Drop a left join with at most one partner per row, if no field of partners is read.
+"""Drop a join with one partner per row, or at most one in a left join, that nothing above reads.
 
     select c.name                            select c.name
       left_join c.id == row[0]        ->       table customers
@@ -6,10 +6,20 @@
         aggregate Collect(o) by o.cid
           table orders
 
-So a query of a nest that does not read its inner bags does not compute them.
+    select e                                 select e
+      join on e.at is None            ->       where e.at is None
+        table events                             table events
+        parameter now()
 
-Sound:  groups have different keys, so that a row has one partner or none, and stays once.
-Needs:  the rows of the groups cannot be negative, and no dropped expression may raise.
+So a query of a nest that does not read its inner bags does not compute them, and a change of a
+parameter, as a tick of the clock, touches only rows that it is compared with. A union of joins with
+the parameter is projected part by part: `split_disjunction` makes one of
+`e.at is None or now() - e.at < age`.
+
+Sound:  groups have different keys, so that a row has one partner or none, and stays once. A
+        parameter has exactly one row at any time.
+Needs:  the rows of the groups cannot be negative, and no dropped expression may raise; for a
+        parameter, a condition that does not read it, and no keys beside it.
 Pays:   the groups, and all work for their rows.
 Source: join elimination of SQL optimizers.
 """
@@ -27,6 +37,7 @@ from optimizer.expr import (
     Item,
     Lifted,
     Parameter,
+    conjuncts,
     constant,
     reads,
     transform,
@@ -34,19 +45,68 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import total
 from optimizer.expressions.text import first
 from optimizer.plans.properties import bindings, may_be_negative, shapes
+from optimizer.plans.side_conditions import of_left
 from optimizer.subqueries import error_freedom, raising
 from optimizer.traverse import functions, with_functions, with_inputs
 
 KEY = Item(Parameter(0), constant(0))
 
 
-def drop_left_join(node: plan.Node) -> plan.Node:
-    """Replace a left join below a projection or an aggregate by its left side.
-
-    Return the node itself unless each row has at most one partner, and no partner is read.
-    """
+def drop_unread_join(node: plan.Node) -> plan.Node:
+    """Drop an unread join below a projection or an aggregate; other nodes unchanged."""
     if not isinstance(node, plan.Select | plan.Extend | plan.Aggregate | plan.SelectMany):
         return node
+    return _without_parameter(node) or _without_groups(node)
+
+
+def _without_parameter(node: plan.Node) -> plan.Node | None:
+    """Return a node above the left side of a join with a parameter, or above each such join of a
+    union; None if there is none, or the parameter is read."""
+    if not isinstance(node, plan.Select | plan.Extend):
+        return None
+    below = node.input
+    if isinstance(below, plan.UnionAll):
+        if not _is_beside_parameter(below) or _reads_binding(node, bindings(below) - 1):
+            return None
+        return plan.UnionAll(*(replace(node, input=part) for part in below.inputs()))
+    left = _beside_unread_parameter(below)
+    if left is None or _reads_binding(node, place := bindings(left)):
+        return None
+    return with_inputs(with_functions(node, lambda f: _narrow(f, place)), [left])
+
+
+def _is_beside_parameter(node: plan.Node) -> bool:
+    """Return True if the last binding of all rows is the value of a parameter."""
+    match node:
+        case plan.UnionAll(left, right):
+            return _is_beside_parameter(left) and _is_beside_parameter(right)
+        case plan.Join(_, plan.Table(is_value=True)) | plan.Product(_, plan.Table(is_value=True)):
+            return True
+        case _:
+            return False
+
+
+def _beside_unread_parameter(node: plan.Node) -> plan.Node | None:
+    """Return the rows of a join beside its parameter; None if it has none, or reads it."""
+    match node:
+        case plan.Product(left, plan.Table(is_value=True)):
+            return left
+        case plan.Join(left, plan.Table(is_value=True), plan.Match(None, None, Lifted() as on)):
+            count = bindings(left)
+            if count in reads(on.body):
+                return None
+            for test in conjuncts(on.body):
+                left = plan.Where(left, of_left(on, test, count))
+            return left
+        case _:
+            return None
+
+
+def _without_groups(
+    node: plan.Select | plan.Extend | plan.Aggregate | plan.SelectMany,
+) -> plan.Node:
+    """Return a node above the left side of a left join; itself unless each row of that has at
+    most one partner, and no partner is read."""
     every: list[plan.Node] = [node]
     below = node.input
     while isinstance(below, plan.Where):
