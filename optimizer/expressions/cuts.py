@@ -48,12 +48,7 @@ from optimizer.expressions.knowledge import (
     Pure,
     Shapes,
 )
-from optimizer.expressions.operand_checks import (
-    Comparison,
-    SideOf,
-    declared_class,
-    orders_in,
-)
+from optimizer.expressions.operand_checks import Comparison, SideOf, declared_class, orders_in
 from optimizer.record import record
 
 Directions = Mapping[Expr, int]

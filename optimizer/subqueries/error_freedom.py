@@ -44,14 +44,7 @@ from optimizer.expr import (
     parts,
 )
 from optimizer.expressions.attempts import Unpacks
-from optimizer.expressions.knowledge import (
-    Foldable,
-    Shape,
-    Shapes,
-    makes_record,
-    shape_of,
-    total,
-)
+from optimizer.expressions.knowledge import Foldable, Shape, Shapes, makes_record, shape_of, total
 from optimizer.kinds.fields import members
 from optimizer.kinds.kind import Choice, Either, Places, class_of, hints_of, kind_of
 from optimizer.plans.join_lists import outputs

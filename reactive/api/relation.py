@@ -38,14 +38,7 @@ from reactive.api import windows as time_windows
 from reactive.api.aggregates import Less, Nulls, SortKey, sort_keys
 from reactive.api.aggregating import Aggregating, make_aggregates
 from reactive.api.borders import making
-from reactive.api.columns import (
-    Column,
-    Live,
-    is_parameter,
-    name_of,
-    plan_of_count,
-    take_callable,
-)
+from reactive.api.columns import Column, Live, is_parameter, name_of, plan_of_count, take_callable
 from reactive.api.conditions import Extending, Key, On, match_of, side_of, where_of
 from reactive.api.first import First
 from reactive.api.groups import Groups

@@ -16,13 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from reactive.engine.collections.index import (
-    ERROR_KEY,
-    Index,
-    Key,
-    KeyedPair,
-    Range,
-)
+from reactive.engine.collections.index import ERROR_KEY, Index, Key, KeyedPair, Range
 from reactive.engine.collections.range_index import MovedKey, RangeIndex
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.runtime.interrupts import reraise_asynchronous

@@ -20,13 +20,7 @@ from typing import Any
 from sortedcontainers import SortedKeyList
 
 from optimizer.kinds.fields import compared_names
-from reactive.engine.collections.order import (
-    LAST,
-    from_sortable,
-    sort_key,
-    tie_key,
-    to_sortable,
-)
+from reactive.engine.collections.order import LAST, from_sortable, sort_key, tie_key, to_sortable
 from reactive.engine.collections.zset import NAN, canonical, is_nan
 
 

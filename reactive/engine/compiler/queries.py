@@ -35,13 +35,7 @@ from optimizer.traverse import Rule, functions, without_iterations, without_view
 from reactive.engine.compiler import hops, inner_graph, placement, row_trial
 from reactive.engine.compiler.build import Builder
 from reactive.engine.compiler.choices import CHOICES
-from reactive.engine.compiler.chooser import (
-    CLOSURE,
-    MULTIWAY,
-    SUMS,
-    Chooser,
-    parameterize_query,
-)
+from reactive.engine.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser, parameterize_query
 from reactive.engine.compiler.leaves import early_leaves, in_place, reattach
 from reactive.engine.compiler.physical import (
     FactorizedGroups,

@@ -50,13 +50,7 @@ from optimizer.plans.side_conditions import SideTerm, may_raise
 from optimizer.record import record
 from reactive.engine.collections.index import Range
 from reactive.engine.collections.zset import UnorderedError, family_of
-from reactive.engine.compiler.physical import (
-    Lookup,
-    Op,
-    PhysicalIndex,
-    PhysicalRangeIndex,
-    Scan,
-)
+from reactive.engine.compiler.physical import Lookup, Op, PhysicalIndex, PhysicalRangeIndex, Scan
 from reactive.engine.operators import join
 from reactive.engine.operators.plain import PipelineSource, Side
 

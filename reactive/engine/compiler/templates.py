@@ -49,12 +49,7 @@ from optimizer.rewriting.optimize import OptimizedPlan
 from optimizer.rewriting.phases import Phase
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
-from reactive.engine.compiler.chooser import (
-    Chooser,
-    ParameterizedQuery,
-    Place,
-    with_slots,
-)
+from reactive.engine.compiler.chooser import Chooser, ParameterizedQuery, Place, with_slots
 from reactive.engine.compiler.physical import Physical
 from reactive.engine.compiler.row_tests import Asked, FieldIndex, ValuesWanted, best_of
 

@@ -29,11 +29,7 @@ from reactive.engine.dataflow import schedule as scheduling
 from reactive.engine.dataflow import snapshot
 from reactive.engine.dataflow.delivery_queue import DeliveryQueue
 from reactive.engine.dataflow.delta import Delta, MovesBySource
-from reactive.engine.dataflow.discrimination import (
-    Subscribers,
-    as_delta,
-    view_rows_of,
-)
+from reactive.engine.dataflow.discrimination import Subscribers, as_delta, view_rows_of
 from reactive.engine.dataflow.error_notes import annotate
 from reactive.engine.dataflow.moment import EvaluatedVersions, Moment, drop_old_changes, with_past
 from reactive.engine.dataflow.node import (

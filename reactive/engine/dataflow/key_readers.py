@@ -23,10 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from reactive.engine.collections.index import (
-    ERROR_KEY,
-    Mark,
-)
+from reactive.engine.collections.index import ERROR_KEY, Mark
 from reactive.engine.collections.zset import delta_keys
 from reactive.engine.dataflow import discrimination
 from reactive.engine.dataflow.discrimination import Enqueue, Reader, send, send_found

@@ -28,11 +28,7 @@ from reactive.engine.codegen.nest import CountSink, KeySink, ListSink
 from reactive.engine.collections.index import Key
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.operators import extremes_by as extremes
-from reactive.engine.operators import (
-    index_by,
-    predicate_matching,
-    set_operators,
-)
+from reactive.engine.operators import index_by, predicate_matching, set_operators
 from reactive.engine.operators import join as sums_by
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates

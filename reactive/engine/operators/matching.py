@@ -56,14 +56,7 @@ from itertools import compress
 from operator import not_
 from typing import ClassVar, Protocol
 
-from reactive.engine.collections.index import (
-    NO_MATCH,
-    NOTHING,
-    Index,
-    Key,
-    KeyedPair,
-    bucket_pairs,
-)
+from reactive.engine.collections.index import NO_MATCH, NOTHING, Index, Key, KeyedPair, bucket_pairs
 from reactive.engine.collections.zset import KeyedBatch, Pair, Row, UniformDelta, consolidate
 from reactive.engine.operators.join import Join
 from reactive.engine.operators.operator import DetachedState

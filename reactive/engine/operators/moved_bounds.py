@@ -61,12 +61,7 @@ from optimizer.plans.side_conditions import (
     side_of,
 )
 from reactive.engine.collections import key_orders
-from reactive.engine.collections.index import (
-    Key,
-    KeyedPair,
-    Mark,
-    WeightedRows,
-)
+from reactive.engine.collections.index import Key, KeyedPair, Mark, WeightedRows
 from reactive.engine.collections.range_index import MovedKey
 from reactive.engine.collections.zset import Row, family_of, has_both_signs
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy

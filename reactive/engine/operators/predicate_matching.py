@@ -20,10 +20,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reactive.engine.collections.index import (
-    Key,
-    KeyedPair,
-)
+from reactive.engine.collections.index import Key, KeyedPair
 from reactive.engine.collections.zset import Row, has_both_signs
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
 from reactive.engine.operators.join import KeyCandidates

@@ -30,13 +30,7 @@ from reactive.engine.storage.rows import (
     times_text,
 )
 from reactive.engine.storage.store import Absent, BagStore, Duplicate, RowStore
-from reactive.engine.transactions import (
-    bulk_upsert,
-    followers,
-    one_row,
-    row_gate,
-    rows_by_field,
-)
+from reactive.engine.transactions import bulk_upsert, followers, one_row, row_gate, rows_by_field
 from reactive.engine.transactions.row_gate import RowGate
 from reactive.errors import TableError
 

@@ -49,9 +49,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
-from reactive.engine.collections.index import (
-    KeyedPair,
-)
+from reactive.engine.collections.index import KeyedPair
 from reactive.engine.collections.zset import KeyedBatch, Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.aggregate import Inputs, State
 from reactive.engine.operators.fixpoint.delta_rules import BaseRule, Circuit, Fed, Negating

@@ -55,11 +55,7 @@ from reactive.engine.codegen.emitter import Emitter, RowPipeline
 from reactive.engine.codegen.functions import Recall
 from reactive.engine.codegen.nest import write_plus
 from reactive.engine.collections.zset import Pair, UniformDelta, delta_keys
-from reactive.engine.operators.accumulators import (
-    AvgAccumulator,
-    CountAccumulator,
-    SumAccumulator,
-)
+from reactive.engine.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates, Inputs, State
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.join import SumsBy

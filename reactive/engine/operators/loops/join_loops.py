@@ -57,13 +57,7 @@ from optimizer.expr import Expr, Lifted
 from optimizer.plans.side_conditions import AnyJoin, bounds_of, compares_rows, pair_shapes, residual
 from optimizer.traverse import read_functions
 from reactive.engine.codegen.nest import CountSink, ListSink
-from reactive.engine.collections.index import (
-    NO_MATCH,
-    NOTHING,
-    Index,
-    KeyedPair,
-    WeightedRows,
-)
+from reactive.engine.collections.index import NO_MATCH, NOTHING, Index, KeyedPair, WeightedRows
 from reactive.engine.collections.trie import index_as_batch
 from reactive.engine.collections.zset import (
     KeyedBatch,

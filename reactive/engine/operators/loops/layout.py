@@ -50,12 +50,7 @@ from reactive.engine.codegen.emitter import RowPipeline
 from reactive.engine.codegen.loop_expressions import Column, column
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.fuse import make_key_lister
-from reactive.engine.operators.loops.padded_groups import (
-    KEY,
-    padding_of,
-    rows_of_none,
-    with_group,
-)
+from reactive.engine.operators.loops.padded_groups import KEY, padding_of, rows_of_none, with_group
 from reactive.engine.operators.plain import Side, all_read, is_read, sides
 
 Joined = plan.Join | plan.Product | plan.OuterJoin

@@ -31,11 +31,7 @@ from optimizer.plans.side_conditions import has_keys, residual
 from optimizer.traverse import read_functions
 from reactive.engine.codegen.emitter import RowPipeline
 from reactive.engine.codegen.nest import ListSink, LoopSink
-from reactive.engine.operators.accumulators import (
-    CountAccumulator,
-    MaxAccumulator,
-    MinAccumulator,
-)
+from reactive.engine.operators.accumulators import CountAccumulator, MaxAccumulator, MinAccumulator
 from reactive.engine.operators.fuse import make_key_lister
 from reactive.engine.operators.loops.best_partners import (
     BestPartners,
@@ -46,11 +42,7 @@ from reactive.engine.operators.loops.best_partners import (
     groups_pass,
     rows_pass,
 )
-from reactive.engine.operators.loops.first_load import (
-    Gathering,
-    aggregate_value,
-    index_rows,
-)
+from reactive.engine.operators.loops.first_load import Gathering, aggregate_value, index_rows
 from reactive.engine.operators.loops.kept_rounds import KeptRounds, arrange_rounds
 from reactive.engine.operators.loops.layout import AggregateLoop, Joined, Layout, NoLayout
 from reactive.engine.operators.loops.nests import (

@@ -14,10 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from reactive.engine.collections.bag import Bag, change_bag
-from reactive.engine.collections.index import (
-    NO_MATCH,
-    KeyedPair,
-)
+from reactive.engine.collections.index import NO_MATCH, KeyedPair
 from reactive.engine.collections.nested_edits import edits_of_parts, inner_edits
 from reactive.engine.collections.order import Edit
 from reactive.engine.collections.order_tree import Tree as OrderTree

@@ -12,13 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from optimizer.record import record
 from reactive.engine.collections.zset import EXACT, canonical
-from reactive.engine.operators.windows.frames import (
-    UNBOUNDED,
-    Frame,
-    Order,
-    Span,
-    edge_distance,
-)
+from reactive.engine.operators.windows.frames import UNBOUNDED, Frame, Order, Span, edge_distance
 
 Told = Callable[[int], Any]
 """The earlier answer of a function for the row at a place."""

@@ -13,13 +13,7 @@ from itertools import islice
 from typing import Any
 
 from reactive.engine.operators.windows.frames import CURRENT, UNBOUNDED, Frame, Order, Span
-from reactive.engine.operators.windows.function import (
-    Asked,
-    Function,
-    Told,
-    near_frame,
-    with_near,
-)
+from reactive.engine.operators.windows.function import Asked, Function, Told, near_frame, with_near
 
 
 def make_shift(asked: Asked) -> Function:

@@ -30,11 +30,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from reactive.languages.sql.expressions.casts import align
-from reactive.languages.sql.queries.join_columns import (
-    merge_columns,
-    shared_columns,
-    side_by_side,
-)
+from reactive.languages.sql.queries.join_columns import merge_columns, shared_columns, side_by_side
 from reactive.languages.sql.queries.query import PlannedRows
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.values import TypedValue, present

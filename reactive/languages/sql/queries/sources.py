@@ -41,11 +41,7 @@ from reactive.languages.sql.queries.grouping import (
     unnest_arrays,
     unnested_value,
 )
-from reactive.languages.sql.queries.join_columns import (
-    merge_columns,
-    shared_columns,
-    side_by_side,
-)
+from reactive.languages.sql.queries.join_columns import merge_columns, shared_columns, side_by_side
 from reactive.languages.sql.queries.ordering import limits
 from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
 from reactive.languages.sql.queries.temporal_join import join_as_of_commit
@@ -53,10 +49,7 @@ from reactive.languages.sql.queries.time_windows import windowed_rows
 from reactive.languages.sql.terms.errors import nearest, peek
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT
-from reactive.languages.sql.terms.values import (
-    TypedValue,
-    plan_with_columns,
-)
+from reactive.languages.sql.terms.values import TypedValue, plan_with_columns
 from reactive.languages.sql.text.window_tables import is_window_call
 
 KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}

@@ -19,11 +19,7 @@ from optimizer.expr import Expr, all_parameters, conjunction, one_value, substit
 from reactive.engine.operators.frontiers import only_comes
 from reactive.languages.sql.queries.asof import compared_sides, tests_in
 from reactive.languages.sql.queries.grouping import filter_rows, freed
-from reactive.languages.sql.queries.join_columns import (
-    merge_columns,
-    shared_columns,
-    side_by_side,
-)
+from reactive.languages.sql.queries.join_columns import merge_columns, shared_columns, side_by_side
 from reactive.languages.sql.queries.query import PlannedRows
 from reactive.languages.sql.terms.errors import nearest, take
 from reactive.languages.sql.terms.scope import Scope

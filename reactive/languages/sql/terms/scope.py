@@ -27,15 +27,7 @@ from sqlglot import exp
 from optimizer.callables.opaque import FROM_TEXT, Opaque
 from optimizer.callables.source import Place
 from optimizer.errors import PlanError, ReactiveError
-from optimizer.expr import (
-    Expr,
-    Lifted,
-    Outer,
-    Slot,
-    SlotValue,
-    Subquery,
-    substitute,
-)
+from optimizer.expr import Expr, Lifted, Outer, Slot, SlotValue, Subquery, substitute
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
 from reactive.api import clock as clocks
