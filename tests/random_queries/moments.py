@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import reduce
 from typing import Any, NamedTuple
 
 from tests.random_queries.folds import folded
@@ -92,6 +93,9 @@ class _Partition:
                 return next(n for n in range(1, 9) if place < sum(sizes[:n]))
             case "lag" | "lead":
                 return self._shifted(call, place)
+            case "scan":
+                steps = self._values[: place + 1]
+                return reduce(lambda s, v: 0 if v is None or v > 3 else min(s + 1, 3), steps, 0)
         return self._folded(call, self._frame(call, place, peers))
 
     def _shifted(self, call: Call, place: int) -> Any:

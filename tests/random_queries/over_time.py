@@ -22,6 +22,8 @@ ONE = {"x": "P"}
 OPERATORS = {"windowed": 5, "over": 5, "asof_events": 2, "until": 1}
 PLACES = ("rank", "dense_rank", "row_number", "percent_rank", "cume_dist", "ntile")
 OTHERS = ("lag", "lead")
+SCANS = {"scan": ", lambda s, v: 0 if v is None or v > 3 else min(s + 1, 3), 0"}
+"""Functions of all values up to the row, which take a step: so many in a row are small."""
 VALUES = ("first", "last", "nth")
 FOLDS = ("sum", "avg", "min", "max", "count", "quantile", "count rows")
 
@@ -40,7 +42,7 @@ class Call(NamedTuple):
 
     def written(self, value: str) -> str:
         """The call as text."""
-        given = [value] if self.reads_values else []
+        given = [value + SCANS.get(self.name, "")] if self.reads_values else []
         given += [] if self.number is None else [repr(self.number)]
         given += ["skip_none=True"] if self.skip_none else []
         if self.frame is not None:
@@ -161,13 +163,13 @@ class OverTime:
         if not count:
             name = self._pick(FOLDS)
             return Call(name, 0.25 if name == "quantile" else None)
-        name = self._pick((*PLACES, *OTHERS, *OTHERS, *VALUES, *FOLDS, *FOLDS))
+        name = self._pick((*PLACES, *OTHERS, *OTHERS, *VALUES, *FOLDS, *FOLDS, *SCANS))
         numbers = {"ntile": (1, 2, 3), "nth": (1, 2, -1, -2), "quantile": (0.5, 0.25)}
         numbers |= dict.fromkeys(OTHERS, (1, 1, 2))
         number = self._pick(numbers[name]) if name in numbers else None
         skip = name in (*OTHERS, *VALUES) and self._plans.chance(0.3)
         frame = None
-        if name not in (*PLACES, *OTHERS) and self._plans.chance(0.6):
+        if name not in (*PLACES, *OTHERS, *SCANS) and self._plans.chance(0.6):
             frame = self._frame("rows", (-2, -1, 0, 1, 2))
             if distances and self._plans.chance(0.7):
                 frame = self._frame("range", distances)
