@@ -198,8 +198,12 @@ def integrate(weights: dict[Row, int], pairs: Pairs) -> None:
         return
     done = 0
     try:
-        for row, weight in pairs:
-            _add_weight(weights, row, weight)
+        for row, weight in pairs:  # as `_add_weight`, without the call
+            total = weights.get(row, 0) + weight
+            if total:
+                weights[row] = total
+            else:
+                del weights[row]
             done += 1
     except BaseException:
         for row, weight in pairs[:done]:
