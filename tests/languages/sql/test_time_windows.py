@@ -291,6 +291,89 @@ def test_a_changed_row_touches_its_windows() -> None:
     assert touched_by(view, lambda: clicks.remove(Hit("a", 78, 78))) <= 20
 
 
+BUCKETS = [
+    f"{column}{third}"
+    for column in ("a", "b", "d")
+    for third in (
+        *("", ", interval '3 hours'", ", timestamp '2001-02-03 04:05:06'", ", date '2001-02-03'"),
+        *([", 'Asia/Tokyo'", ", timestamptz '2001-02-03 04:05:06+00'"] if column == "b" else []),
+    )
+]
+WIDTHS = ("1 minute", "7 hours", "1 day", "10 days", "1 week", "1 month", "3 months")
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_buckets_with_an_origin_an_offset_or_a_zone_are_those_of_duckdb(zone: str) -> None:
+    rnd, db = random.Random(f"{zone} {SEED}"), Database(timezone=zone)
+    with duckdb.connect() as other:
+        other.execute(f"set timezone = '{zone}'")
+        for run in (db.execute, other.execute):
+            run("create table t (a timestamp, b timestamptz, d date)")
+        for _ in range(20):
+            moment = datetime(1998, 1, 1) + timedelta(minutes=rnd.randrange(15_000_000))
+            row = f"('{moment}', '{moment}+00', '{moment.date()}')"
+            for run in (db.execute, other.execute):
+                run(f"insert into t values {row}")
+        for given in BUCKETS:
+            for width in WIDTHS:
+                text = f"select time_bucket(interval '{width}', {given}) as x from t"
+                view = db.sql(text).materialize()
+                expected = [as_instant(x) for (x,) in other.execute(text).fetchall()]
+                assert Counter(as_instant(row.x) for row in view) == Counter(expected), text
+
+
+def test_date_bin_of_instants_counts_elapsed_time() -> None:
+    db = Database(dialect="postgres", timezone="Europe/Berlin")
+    visits = db.table(Visit, name="visits")
+    origin = "timestamptz '2024-03-30 00:00+00'"
+    view = db.sql(f"select date_bin('5 hours', at, {origin}) as x from visits").materialize()
+    begin = datetime(2024, 3, 30, tzinfo=UTC)
+    visits.add_all(Visit("a", begin + timedelta(hours=hour)) for hour in range(48))
+    expected = [begin + timedelta(hours=hour // 5 * 5) for hour in range(48)]
+    assert Counter(as_instant(row.x) for row in view) == Counter(expected)
+
+
+def as_instant(value: Any) -> Any:
+    return value.astimezone(UTC) if getattr(value, "tzinfo", None) else value
+
+
+FRAMES = {
+    "hour": "order by at range between interval '1 hour' preceding and current row",
+    "around": "order by at range between interval '20 minutes' preceding and interval '10' minute "
+    "following",
+    "behind": "order by at desc range between current row and interval '90 seconds' following",
+    "days": "partition by page order by at range interval '1 day' preceding",
+    "ahead": "order by at nulls first range between interval '1 minute' following and unbounded "
+    "following",
+}
+CALLS = ["sum(n)", "count(*)", "avg(n)", "min(n)", "max(n)", "count(distinct n)", "median(n)"]
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_frames_of_intervals_are_those_of_duckdb(dialect: Any, frame: str) -> None:
+    calls = CALLS if dialect == "duckdb" else CALLS[:2] + CALLS[3:5]
+    columns = ", ".join(
+        f"{call} over ({FRAMES[frame]}) as c{place}" for place, call in enumerate(calls)
+    )
+    text = f"select page, at, n, {columns} from clicks"
+    chosen = f"{text} where page = 'a' qualify sum(n) over ({FRAMES[frame]}) > 5"
+    rnd, db = random.Random(f"{dialect} {frame} {SEED}"), Database(dialect=dialect)
+    clicks = db.table(Click, name="clicks")
+    texts = [text, chosen] if dialect == "duckdb" else [text]
+    views = [db.sql(each).materialize() for each in texts]
+    with duckdb.connect() as other:
+        other.execute("create table clicks(page text, tm timestamp, n int)")
+        for held in held_rows(rnd, db, clicks, 25):
+            other.execute("delete from clicks")
+            for each in held:
+                other.execute("insert into clicks values (?, ?, ?)", [each.page, each.at, each.n])
+            for asked, view in zip(texts, views, strict=True):
+                oracle = re.sub(r"\bat\b", "tm", asked)
+                assert Counter(map(tuple, view)) == Counter(other.execute(oracle).fetchall())
+    assert not views[0].errors
+
+
 REFUSED = {
     "select tumble(at, 3) from clicks": "tumble.. is of the windows of a GROUP BY",
     "select tumble_start(at, 3) from clicks": "tumble_start.. is of the windows of a GROUP BY",

@@ -21,6 +21,7 @@ from optimizer.errors import PlanError
 from optimizer.expr import NONE, Attribute, Call, Conditional, Constant, Operation, conjunction
 from reactive.languages.sql.runtime import arrays, intervals
 from reactive.languages.sql.runtime.intervals import unit_named
+from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.types import (
     FLOAT,
     INSTANT,
@@ -323,10 +324,8 @@ def _translate_by_own_rule(
         return _of_seconds(node, scope, applied)
     if key in (exp.TimestampTrunc, exp.DateTrunc):
         return _truncate_instant(node, scope, applied)
-    if key is exp.DateBin and node.args.get("origin") is None:
-        value = scope.value(node.expression)
-        if is_zoned(value):
-            return applied(arrays.bucket, value.type, scope.value(node.this), value, zone)
+    if key is exp.DateBin:
+        return _bucket_of_instant(node, scope, cast, applied)
     if key == "age" and len(node.expressions) == 2:
         values = [scope.value(each) for each in node.expressions]
         return applied(arrays.age, INTERVAL, *values, zone) if all(map(is_zoned, values)) else None
@@ -340,6 +339,28 @@ def _translate_by_own_rule(
             symbol = "+" if key is exp.DateAdd else "-"
             return shift_instants(symbol, value, scope.value(node.expression), node, scope, applied)
     return None
+
+
+def _bucket_of_instant(node: Any, scope: Scope, cast: Cast, applied: Applied) -> TypedValue | None:
+    """Return the bucket of an instant, from an offset or an origin on, or as a zone shows it."""
+    width, value = scope.value(node.this), scope.value(node.expression)
+    zone, third = literal_value(scope.dialect.timezone), node.args.get("unit")
+    if not is_zoned(value):
+        return None
+    if third is None:
+        return applied(arrays.bucket, value.type, width, value, zone)
+    take(third)  # a zone is read as the name of a unit, in capitals
+    other = literal_value(third.name) if isinstance(third, exp.Var) else scope.value(third)
+    if other.type.kind == "interval":
+        earlier = shift_instants("-", value, other, node, scope, applied)
+        assert earlier is not None
+        begin = applied(arrays.bucket, value.type, width, earlier, zone)
+        return shift_instants("+", begin, other, node, scope, applied)
+    if other.type.kind == "text":
+        return applied(
+            arrays.bucket_in, value.type, width, value, _zone(other, node, scope, applied), zone
+        )
+    return applied(arrays.bucket, value.type, width, value, zone, cast(other, INSTANT, scope))
 
 
 def _unit_below_a_day(node: Any) -> str:

@@ -19,7 +19,7 @@ from reactive.languages.sql.functions.arrays import (
     make_function,
 )
 from reactive.languages.sql.runtime import casts, intervals, moments, numbers, times
-from reactive.languages.sql.terms.errors import source_of
+from reactive.languages.sql.terms.errors import source_of, take
 from reactive.languages.sql.terms.types import (
     ANY,
     BOOL,
@@ -168,8 +168,25 @@ def _date_add(symbol: str) -> Maker:
 
 
 def _translate_date_bin(node: Any, scope: Scope) -> TypedValue:
-    value = _moment(scope.value(node.expression), scope)
-    return apply(times.bucket, value.type, scope.value(node.this), value)
+    """Return the bucket of a time; `unit` is where the parser puts an offset or an origin."""
+    width, value = scope.value(node.this), _moment(scope.value(node.expression), scope)
+    third = node.args.get("unit")
+    if third is None:
+        return apply(times.bucket, value.type, width, value)
+    take(third)
+    other = literal_value(third.name) if isinstance(third, exp.Var) else scope.value(third)
+    if other.type.kind == "interval":
+        begin = apply(times.bucket, TIMESTAMP, width, calculate("-", value, other, node, scope))
+        return cast(calculate("+", begin, other, node, scope), value.type, scope)
+    if other.type.kind not in ("date", "timestamp"):
+        raise scope.error(
+            third,
+            f"time_bucket() of a {sql_name(value.type)} has an interval or a timestamp as third "
+            f"argument, not {sql_name(other.type)}",
+            "cast the time to timestamptz for a zone, or for an origin in one",
+        )
+    kind = DATE if value.type.kind == other.type.kind == "date" else TIMESTAMP
+    return apply(times.bucket, kind, width, argument(value, kind, scope), other)
 
 
 def refuse_clock(node: Any, scope: Scope) -> TypedValue:

@@ -379,7 +379,10 @@ def _read_timestamp(node: Any, scope: Scope) -> TypedValue:
 
 OF_TIMES: dict[str | type[exp.Expr], Maker] = {
     "date_part": _extract_float_field,
-    "date_bin": define_form(times.bucket, TIMESTAMP, INTERVAL, TIMESTAMP, TIMESTAMP),
+    "date_bin": forms(
+        form(times.bucket, TIMESTAMP, INTERVAL, TIMESTAMP, TIMESTAMP),
+        form(times.bucket_of_instant, INSTANT, INTERVAL, INSTANT, INSTANT),
+    ),
     "age": _age,
     "justify_days": define_form(times.justified_days, INTERVAL, INTERVAL),
     "justify_hours": define_form(times.justified_hours, INTERVAL, INTERVAL),

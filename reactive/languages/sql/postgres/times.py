@@ -15,6 +15,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+from reactive.engine.collections.instants import in_elapsed_time
 from reactive.languages.sql.postgres.forms import MICROSECOND
 from reactive.languages.sql.postgres.moments import span
 from reactive.languages.sql.postgres.numbers import OutOfRangeError
@@ -347,6 +348,11 @@ def bucket(width: dt.timedelta, of: Any, origin: Any) -> dt.datetime:
         raise ValueError("stride must be greater than zero")
     moment, begin = as_timestamp(of), as_timestamp(origin)
     return begin + (moment - begin) // width * width
+
+
+def bucket_of_instant(width: dt.timedelta, of: dt.datetime, origin: dt.datetime) -> dt.datetime:
+    """Return the start of the bucket that contains an instant, in elapsed time."""
+    return bucket(width, in_elapsed_time(of), in_elapsed_time(origin))
 
 
 def justified_days(of: dt.timedelta) -> dt.timedelta:

@@ -203,15 +203,21 @@ def boundaries(unit: str, begin: dt.datetime, end: dt.datetime, zone: str) -> in
     return whole if last >= first else -whole
 
 
-def bucket(width: dt.timedelta, value: dt.datetime, zone: str) -> dt.datetime:
-    """Return the start of the bucket that contains an instant.
-
-    Buckets are counted in UTC, buckets of months in the zone.
-    """
-    where = zone if intervals.months_of(width) else "UTC"
-    begin = times.bucket(width, naive(value, where))
+def bucket(
+    width: dt.timedelta, value: dt.datetime, zone: str, origin: dt.datetime | None = None
+) -> dt.datetime:
+    """Return the start of the bucket that contains an instant; buckets are counted in UTC."""
+    start = None if origin is None else naive(origin, "UTC")
+    begin = times.bucket(width, naive(value, "UTC"), start)
     assert isinstance(begin, dt.datetime)
-    return begin if value.tzinfo is None else in_zone(of_local_time(begin, where), zone)
+    return begin if value.tzinfo is None else in_zone(of_local_time(begin, "UTC"), zone)
+
+
+def bucket_in(width: dt.timedelta, value: dt.datetime, other: str, zone: str) -> dt.datetime:
+    """Return the start of the bucket that contains an instant, by the clocks of `other`."""
+    begin = times.bucket(width, naive(value, other))
+    assert isinstance(begin, dt.datetime)
+    return in_zone(of_local_time(begin, other), zone)
 
 
 def later(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:

@@ -312,10 +312,11 @@ def last_day(of: Moment) -> dt.date:
     return dt.date(of.year, of.month, calendar.monthrange(of.year, of.month)[1])
 
 
-def bucket(width: dt.timedelta, of: Moment) -> Moment:
+def bucket(width: dt.timedelta, of: Moment, origin: Moment | None = None) -> Moment:
     """Return the start of the bucket of a width with a moment; raise for no width, or a mixed one.
 
-    Buckets are counted from Monday, 2000-01-03, or from the month 2000-01.
+    Buckets are counted from the `origin`, by default Monday, 2000-01-03; those of months from the
+    month of the origin, by default 2000-01.
 
     >>> bucket(dt.timedelta(hours=2), dt.datetime(2024, 1, 1, 3, 5))
     datetime.datetime(2024, 1, 1, 2, 0)
@@ -324,12 +325,16 @@ def bucket(width: dt.timedelta, of: Moment) -> Moment:
     if width <= dt.timedelta() or (months and rest_of(width)):
         raise ValueError("a bucket has a width above zero, of months or of days and less")
     if months:
-        since = (moment.year - 2000) * 12 + moment.month - 1
-        made = months_later(dt.datetime(2000, 1, 1), since // months * months)
+        first = dt.datetime(2000, 1, 1) if origin is None else as_timestamp(origin)
+        since = (moment.year - first.year) * 12 + moment.month - first.month
+        made = months_later(dt.datetime(first.year, first.month, 1), since // months * months)
     else:
-        origin = dt.datetime(2000, 1, 3)
-        made = origin + (moment - origin) // width * width
+        start = MONDAY if origin is None else as_timestamp(origin)
+        made = start + (moment - start) // width * width
     return made if isinstance(of, dt.datetime) else as_date(made)
+
+
+MONDAY = dt.datetime(2000, 1, 3)
 
 
 def date_of_parts(year: int, month: int, day: int) -> dt.date:
