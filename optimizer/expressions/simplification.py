@@ -165,6 +165,10 @@ def fold_node(expr: Expr) -> Expr:
             return _of_slots(expr, symbol, operands)
         case Operation(symbol, operands) if all(map(_is_plain_constant, operands)):
             return _operation(expr, symbol, [o.value for o in operands])  # type: ignore[attr-defined]
+        case Operation("+" | "-" | "*" | "/" | "//", operands) if any(
+            isinstance(o, Constant) and o.kind in (date, datetime, timedelta) for o in operands
+        ):
+            return constant_moments.fold_arithmetic(expr, expr.operator, operands)
         case Operation("is" | "is not" as symbol, (Display("tuple") as made, other)) if (
             other == NONE and _is_of_leaves(made)
         ):
@@ -341,12 +345,10 @@ def _junction(expr: Expr, parts: tuple[Expr, ...], *, stop: bool) -> Expr:
 
 def _is_plain_constant(expr: Expr) -> bool:
     """Return True for a constant of a plain class, or a short tuple or set of plain values."""
-    if not isinstance(expr, Constant):
-        return False
-    if expr.kind is tuple or expr.kind is frozenset:
-        value = expr.value
-        return len(value) <= LONGEST and all(type(v) in PLAIN for v in value)
-    return expr.kind in PLAIN
+    if not isinstance(expr, Constant) or (expr.kind is not tuple and expr.kind is not frozenset):
+        return isinstance(expr, Constant) and expr.kind in PLAIN
+    value = expr.value
+    return len(value) <= LONGEST and all(type(v) in PLAIN for v in value)
 
 
 def _is_small(value: Any) -> bool:

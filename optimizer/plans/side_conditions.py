@@ -448,6 +448,13 @@ def bounds_of(join: AnyJoin) -> Bounds | None:
     return once(join, "bounds", _find_bounds)
 
 
+def compares_order(join: plan.Join) -> bool:
+    """Return True for a join without keys that compares values of both sides by their order, or a
+    join with bounds."""
+    on = None if has_keys(join) else residual(join)
+    return bounds_of(join) is not None or (isinstance(on, Lifted) and compares_rows(on.body))
+
+
 def _find_bounds(join: AnyJoin) -> Bounds | None:
     """Return the ranges in the residual predicate of a join; None if it has no comparison."""
     rest = residual(join)

@@ -36,6 +36,7 @@ from optimizer.rules.make_semi_join import make_semi_join
 from optimizer.rules.merge_equal_sides import merge_equal_sides
 from optimizer.rules.merge_selections import merge_selections
 from optimizer.rules.merge_where_into_join import merge_where_into_join
+from optimizer.rules.move_value_out_of_join import move_value_out_of_join
 from optimizer.rules.order_joins import order_joins
 from optimizer.rules.propagate_constants import propagate_constants
 from optimizer.rules.propagate_empty import propagate_empty
@@ -73,7 +74,7 @@ PHASES: tuple[Phase, ...] = (
     ),
     (
         *(factor_disjunction, split_where, make_join, merge_where_into_join),
-        *(read_keys_as_equations, strengthen_outer_join),
+        *(move_value_out_of_join, read_keys_as_equations, strengthen_outer_join),
         *(push_where_below_select, push_where_below_union, push_where_below_distinct),
         *(push_where_below_difference, push_where_below_aggregate),
         *(push_where_below_reduce, push_where_below_top, push_where_below_extend),
@@ -136,6 +137,7 @@ RULE_KINDS: dict[Rule, Kinds] = {
     merge_equal_sides: SET_OPERATIONS,
     merge_selections: SET_OPERATIONS,
     merge_where_into_join: WHERE,
+    move_value_out_of_join: (plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin),
     order_joins: (plan.Join, plan.Product),
     propagate_constants: PAIRS,
     prune_join_inputs: (plan.Select, plan.Aggregate),

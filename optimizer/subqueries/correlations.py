@@ -126,9 +126,13 @@ def _add_conditions(below: DecorrelatedQuery, p: Lifted) -> DecorrelatedQuery | 
     test = over(p.body, below.row)
     if is_too_long(test):
         return None
+    before = below.conditions
+    asked = test.operands[0] if isinstance(test, Operation) and test.operator == "not" else test
+    if before and before[-1] in (First((test,), TRUE), First((asked,), TRUE)):
+        before = before[:-1]  # the test evaluates the same
     return replace(
         below,
-        conditions=(*below.conditions, *conjuncts(test)),
+        conditions=(*before, *conjuncts(test)),
         origins=origins(*below.origins, p),
     )
 

@@ -50,7 +50,7 @@ class KeyOrders:
 
         They are the rows before the delta `since`, which the index has applied.
         """
-        order: Any = self._order(index, key.key)
+        order: Any = self.order(index, key.key)
         changed = [(self._key(pair[0]), pair) for each, pair in since if each == key.key]
         if changed:
             order = order.earlier(changed)
@@ -74,7 +74,7 @@ class KeyOrders:
     def bytes(self) -> int:
         return sum(order.bytes() for order in self._by_key.values())
 
-    def _order(self, index: Index, key: Key) -> RangeIndex:
+    def order(self, index: Index, key: Key) -> RangeIndex:
         """Return the rows of a key in order."""
         order = self._by_key.get(key)
         if order is None:

@@ -106,6 +106,10 @@ class Points:
     def remove(self, value: IndexKey) -> None:
         self._values.remove(value)
 
+    def by_end(self, place: int) -> SortedList:
+        """Return the values in order: both ends of a point are its value."""
+        return self._values
+
     def between(
         self, low: Any, high: Any, closed: tuple[bool, bool] | None = None
     ) -> Iterable[IndexKey]:
@@ -419,11 +423,15 @@ class IntervalTree:
         self, place: int, low: Any, high: Any, closed: tuple[bool, bool]
     ) -> Iterable[Key]:
         """Return the intervals whose low end (`place` 0) or high end (1) is between two values."""
+        found: Iterable[Key] = self.by_end(place).irange_key(low, high, closed)
+        return found
+
+    def by_end(self, place: int) -> Any:
+        """Return the intervals sorted by their low ends (`place` 0) or high ends (1)."""
         if self._by_end is None:
             keys = self._root.all()
             self._by_end = SortedKeyList(keys, key=_low), SortedKeyList(keys, key=_high)
-        found: Iterable[Key] = self._by_end[place].irange_key(low, high, closed)
-        return found
+        return self._by_end[place]
 
     def bytes(self) -> int:
         """Return the bytes of the tree, without the intervals."""

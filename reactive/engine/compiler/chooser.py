@@ -40,7 +40,7 @@ from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, factorization_of
 from optimizer.plans.forms import compared_fields, form_of, own_of, record_fields, with_constants
 from optimizer.plans.properties import bindings, naming_by, nodes, reads_stream, row_shape, shapes
-from optimizer.plans.side_conditions import AnyJoin, bounds_of
+from optimizer.plans.side_conditions import AnyJoin, compares_order
 from optimizer.record import record
 from optimizer.rewriting.optimize import is_low
 from optimizer.traverse import with_inputs
@@ -228,12 +228,12 @@ class Chooser:
     def input_of_join(self, node: plan.Node) -> PipelineSource:
         """Return an input of a join as a chain over a base.
 
-        A select above a join that compares values is made by the loops of that join: rows that only
-        a compared value distinguishes are the same below it.
+        A select or extend above a join that compares values is made by the loops of that join: rows
+        that only a compared value distinguishes are the same below it.
         """
-        below = self.below(node)
-        base, selects = below.base, any(isinstance(each, plan.Select) for each in below.chain)
-        if not selects or not isinstance(base, plan.Join) or bounds_of(base) is None:
+        below, narrows = self.below(node), (plan.Select, plan.Extend)
+        base, selects = below.base, any(isinstance(each, narrows) for each in below.chain)
+        if not selects or not isinstance(base, plan.Join) or not compares_order(base):
             return below
         return below if self.join_of(node) is None else PipelineSource((), node)
 

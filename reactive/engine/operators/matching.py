@@ -52,6 +52,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import compress
 from operator import not_
 from typing import ClassVar, Protocol
@@ -261,6 +262,14 @@ class MatchingJoin:
         """Returns the keys that the right side has, for a matching by key; else absent."""
         found: Callable[[], Collection[Key]] = self._matching.held_keys  # type: ignore[attr-defined]
         return found
+
+    def next_change(self, side: int, moment: datetime) -> datetime | None:
+        """Return the next moment at which a clock, the side 0 or 1, changes the rows.
+
+        Return `moment` if it is not known, and None if there is none.
+        """
+        found = getattr(self._matching, "next_change", None)
+        return moment if found is None else found(side, moment)
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Pair]:
         """Return the delta of the part; a batch of left rows makes a batch."""

@@ -22,7 +22,7 @@ Source: [dbsp] bilinear operators, as the change of one factor that is a differe
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from operator import itemgetter
 from types import NoneType
@@ -47,7 +47,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import Shapes
-from optimizer.expressions.operand_checks import Comparison
+from optimizer.expressions.operand_checks import Comparison, has_bounds
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import (
     AnyJoin,
@@ -64,6 +64,7 @@ from reactive.engine.collections import key_orders
 from reactive.engine.collections.index import Key, KeyedPair, Mark, WeightedRows
 from reactive.engine.collections.range_index import MovedKey
 from reactive.engine.collections.zset import Row, family_of, has_both_signs
+from reactive.engine.operators import next_change
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
 from reactive.engine.operators.join import range_key, side_ranges
 from reactive.engine.operators.plain import spread_bindings
@@ -88,7 +89,7 @@ class MovedBounds:
         rows have one: then `values_read` are searched for comparisons.
     """
 
-    __slots__ = ("_indexes", "_orders", "_sides")
+    __slots__ = ("_indexes", "_is_by_range", "_orders", "_ranges", "_sides")
 
     def __init__(
         self,
@@ -98,12 +99,14 @@ class MovedBounds:
         ranges: Ranges | None,
     ) -> None:
         count, self._indexes = bindings(join.left), indexes
+        self._is_by_range = ranges is not None
         names = row_names(count + 1)
         on = Lifted(TRUE, names, origins(join_match(join).on), count + 1)
         found = ValuesRead(count, pair_shapes(join), is_by_range=ranges is not None)
         for expr in values_read:
-            found.read(expr)
+            found.read(expr, lambda test: ranges is not None and follows_from(ranges, test, join))
         every = [ranges_by(on, count, each) for each in found.comparisons]
+        self._ranges = every if ranges is None else [ranges]
         self._sides: list[MovedRows | None] = []
         self._orders: list[list[key_orders.KeyOrders]] = []
         for side, places in enumerate((range(count), range(count, count + 1))):
@@ -126,7 +129,33 @@ class MovedBounds:
             of_side = (of_left, of_right)[side](on, tuple_of(*unchanged), count)
             read = spread_bindings(of_side, size)
             bound = None if ranges is not None else _tuple_maker(values)
-            self._sides.append(MovedRows(indexes[1 - side], read, bound))
+            self._sides.append(
+                MovedRows(indexes[1 - side], read, bound, is_only_bound=not unchanged)
+            )
+
+    def next_change(self, side: int, moment: datetime) -> datetime | None:
+        """Return the first moment at which a clock, the side 0 or 1, changes the pairs.
+
+        Return `moment` if it is not known, and None if there is none.
+        """
+        rows, (own, other) = self._sides[side], self._indexes[:: -1 if side else 1]
+        if rows is None or not rows.is_only_bound or own.poisoned or other.poisoned:
+            return moment
+        if not self._is_by_range and own.index.buckets.keys() - {()}:
+            return moment  # the moment is also a key
+        found: datetime | None = None
+        for place, ranges in enumerate(self._ranges):
+            span = (ranges.left, ranges.right)[side]
+            if not all(map(next_change.is_monotone, span.ends)):
+                return moment
+            order = other.index
+            if not self._is_by_range:
+                order = self._orders[1 - side][place].order(other.index, ())
+            key = spread_bindings(range_key(span).function, 1)
+            each = next_change.first_change(order, key, moment)
+            if each is not None:
+                found = each if found is None else min(found, each)
+        return found
 
     def find(self, left: Delta, right: Delta) -> tuple[int, Delta] | None:
         """Return a side, 0 or 1, with its delta by moved keys; None if no row has moved.
@@ -180,11 +209,15 @@ class MovedRows:
     partners: the index of the other side.
     unchanged: returns the values of a row that must be the same.
     bound: returns the bound of a row; None if the key of the side is the bound.
+    is_only_bound: True if nothing else of a row is read.
     """
 
-    __slots__ = ("_bound", "_partners", "_unchanged")
+    __slots__ = ("_bound", "_partners", "_unchanged", "is_only_bound")
 
-    def __init__(self, partners: IndexBy, unchanged: Values, bound: Values | None) -> None:
+    def __init__(
+        self, partners: IndexBy, unchanged: Values, bound: Values | None, *, is_only_bound: bool
+    ) -> None:
+        self.is_only_bound = is_only_bound
         self._partners = partners
         self._unchanged = unchanged
         self._bound = bound
@@ -290,9 +323,9 @@ class ValuesRead:
             return None
         return [value for value in self._values if reads(value) <= {*own}]
 
-    def read(self, expr: Expr) -> None:
-        """Add what an expression reads, as far as it is known."""
-        if not reads(expr):
+    def read(self, expr: Expr, is_known: Callable[[Expr], bool] = lambda test: False) -> None:
+        """Add what an expression reads, as far as it is known; `is_known` tests are left out."""
+        if not reads(expr) or is_known(expr):
             return
         if _is_path(expr) or (_is_test(expr) and side_of(expr, self._count) is not None):
             self._values[expr] = None
@@ -302,13 +335,33 @@ class ValuesRead:
         if isinstance(expr, Call) and isinstance(expr.function, Attribute):
             expr = Call(expr.function.of, expr.arguments, expr.keywords)  # of a method's object
         for part in () if found else parts(expr):
-            self.read(part)
+            self.read(part, is_known)
 
     def _compared(self, expr: Expr) -> tuple[Comparison, ...]:
         """Return the comparisons of both sides that an expression is."""
         if not isinstance(expr, Operation) or any(isinstance(p, Local) for p in walk(expr)):
             return ()
         return comparisons_of(expr, self._count, self._of)
+
+
+def follows_from(ranges: Ranges, test: Expr, join: AnyJoin) -> bool:
+    """Return True for a test that all pairs pass whose values are in the ranges of each other."""
+    count, on = bindings(join.left), join_match(join).on
+    found = comparisons_of(test, count, pair_shapes(join))
+    if not found or has_bounds(test) or not isinstance(on, Lifted):
+        return False
+    for each in (ranges_by(on, count, comparison) for comparison in found):
+        own: tuple[Any, ...]
+        of: tuple[Any, ...]
+        if each.left.low is not None:
+            own = (each.left.low, each.right.high, each.closed[0])
+            of = (ranges.left.low, ranges.right.high, ranges.closed[0])
+        else:
+            own = (each.left.high, each.right.low, each.closed[1])
+            of = (ranges.left.high, ranges.right.low, ranges.closed[1])
+        if own != of:
+            return False
+    return True
 
 
 def _is_test(expr: Expr) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from reactive.engine.collections.index import Key, KeyedPair
@@ -73,13 +74,27 @@ class PartnerLoop:
         `find_left` looks up the rows before the delta `left`.
         """
         if self._bounds is not None and has_both_signs(right):
-            if self._made_bounds is None:
-                self._made_bounds = self._bounds()
-            moved = self._made_bounds.moved_rows(1 - self._side, right)
+            bounds = self._moved_bounds(self._bounds)
+            moved = bounds.moved_rows(1 - self._side, right)
             if moved is not None:
                 right = moved
-                find_left = self._made_bounds.partners(self._side, find_left, left)
+                find_left = bounds.partners(self._side, find_left, left)
         return self._loop(new, right, find_right, find_left)
+
+    def next_change(self, side: int, moment: datetime) -> datetime | None:
+        """Return the next moment at which a clock, the side 0 or 1, changes the counts.
+
+        Return `moment` if it is not known, and None if there is none.
+        """
+        if self._bounds is None or side == self._side:
+            return moment
+        return self._moved_bounds(self._bounds).next_change(side, moment)
+
+    def _moved_bounds(self, make: Callable[[], MovedBounds]) -> MovedBounds:
+        """Return the part that finds moved bounds; the first call makes it."""
+        if self._made_bounds is None:
+            self._made_bounds = make()
+        return self._made_bounds
 
 
 class PredicateMatching:
@@ -130,6 +145,13 @@ class PredicateMatching:
             raise
         self.touched += len(left) + len(right)
         return self._changes()
+
+    def next_change(self, side: int, moment: datetime) -> datetime | None:
+        """Return the next moment at which a clock, the side 0 or 1, changes the result.
+
+        Return `moment` if it is not known, and None if there is none.
+        """
+        return moment if self._count is None else self._count.next_change(side, moment)
 
     def undo(self) -> None:
         for handle, counted in self._last.items():

@@ -34,6 +34,7 @@ Cost:   O(1); half of the time of the loop above for one row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -323,6 +324,13 @@ class GroupLoopRunner:
         )
         self._text = text
         self.touched = 0
+
+    def next_change(self, side: int, moment: datetime) -> datetime | None:
+        """Return the next moment at which a clock, the side 0 or 1, changes the pairs.
+
+        Return `moment` if it is not known, and None if there is none.
+        """
+        return moment if self._pairing is None else self._pairing.next_change(side, moment)
 
     @property
     def source(self) -> str:

@@ -50,6 +50,7 @@ Source: [i3ql] fusion of selections and projections.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Any, ClassVar
 
 from optimizer import plan
@@ -117,7 +118,7 @@ class JoinIndexes:
         if self.left.poisoned or self.right.poisoned:
             return None
         if self._bounds is not None and (has_both_signs(left) or has_both_signs(right)):
-            moved = self._moved_bounds().find(left, right)
+            moved = self.moved_bounds().find(left, right)
             if moved is not None:
                 return self._of_moved(left, right, *moved)
         if not right:
@@ -150,10 +151,17 @@ class JoinIndexes:
             return None
         changes, since, find = found
         kept = _find_kept(other, delta, since)
-        partners = self._moved_bounds().partners(1 - side, kept, since)
+        partners = self.moved_bounds().partners(1 - side, kept, since)
         return (changes, paired, find, partners) if side else (paired, changes, partners, find)
 
-    def _moved_bounds(self) -> moved_bounds.MovedBounds:
+    def next_change(self, side: int, moment: datetime) -> datetime | None:
+        """Return the next moment at which a clock, the side 0 or 1, changes the pairs.
+
+        Return `moment` if it is not known, and None if there is none.
+        """
+        return moment if self._bounds is None else self.moved_bounds().next_change(side, moment)
+
+    def moved_bounds(self) -> moved_bounds.MovedBounds:
         """Return the part that finds moved bounds; the first call makes it."""
         assert self._bounds is not None
         if self._made_bounds is None:
@@ -426,6 +434,13 @@ class JoinLoops:
         self._plainly = plainly
         self.source = source
         self.touched = 0
+
+    def next_change(self, side: int, moment: datetime) -> datetime | None:
+        """Return the next moment at which a clock, the side 0 or 1, changes the pairs.
+
+        Return `moment` if it is not known, and None if there is none.
+        """
+        return self._pairing.next_change(side, moment)
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Pair]:
         """Return the delta of the join: as a batch, by loops, or by the plain operators."""

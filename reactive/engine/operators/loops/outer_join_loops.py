@@ -13,6 +13,7 @@ Cost:   as the plain operators.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar
 
@@ -55,6 +56,13 @@ class OuterJoinRunner:
     @property
     def touched(self) -> int:
         return self._plain.touched + self._met
+
+    def next_change(self, side: int, moment: datetime) -> datetime | None:
+        """Return the next moment at which a clock, the side 0 or 1, changes the pairs.
+
+        Return `moment` if it is not known, and None if there is none.
+        """
+        return self._pairing.next_change(side, moment)
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Pair]:
         """Match the rows, and compute the output by loops, or else by the plain operators."""
