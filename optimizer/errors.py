@@ -17,6 +17,10 @@ class StaleCaptureWarning(UserWarning):
     """A captured variable of a query has changed since: the view keeps the old value."""
 
 
+class UnboundedStateWarning(UserWarning):
+    """The state of a query over streams grows with the events; `explain().bounded` says where."""
+
+
 class StaleCaptureError(ReactiveError, RuntimeError):
     """A captured variable has changed in a `Database(strict=True)`: the commit is refused."""
 

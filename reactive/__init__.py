@@ -65,6 +65,7 @@ from reactive.errors import (
     StratificationError,
     TableError,
     TransactionError,
+    UnboundedStateWarning,
     VerificationError,
 )
 
@@ -221,6 +222,7 @@ __all__ = [
     "TimeWindows",
     "Transaction",
     "TransactionError",
+    "UnboundedStateWarning",
     "Variance",
     "VerificationError",
     "View",

@@ -10,6 +10,7 @@ from optimizer.errors import (
     StaleCaptureError,
     StaleCaptureWarning,
     StratificationError,
+    UnboundedStateWarning,
 )
 
 
@@ -116,5 +117,6 @@ __all__ = [
     "StratificationError",
     "TableError",
     "TransactionError",
+    "UnboundedStateWarning",
     "VerificationError",
 ]

@@ -34,6 +34,32 @@ from optimizer.record import record
 from optimizer.traverse import functions
 
 
+@record
+class StateBound:
+    """The operators of a query over streams whose state is not bounded, each with a remedy.
+
+    It is true if there are none, as for all queries over tables.
+
+    >>> found = StateBound((("aggregate Count() by c.page (app.py:7)", "use a window"),))
+    >>> bool(found), bool(StateBound())
+    (False, True)
+    >>> found
+    not bounded: aggregate Count() by c.page (app.py:7)
+      use a window
+    """
+
+    unbounded: tuple[tuple[str, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return not self.unbounded
+
+    def __repr__(self) -> str:
+        lines = [f"not bounded: {operator}\n  {remedy}" for operator, remedy in self.unbounded]
+        return "\n".join(lines) or "bounded"
+
+    __str__ = __repr__
+
+
 class Explanation(str):
     """The text of a plan, with a drawing of it.
 
@@ -42,10 +68,13 @@ class Explanation(str):
 
     drawing: Drawing
     """The physical plan as boxes; the logical plan if that was explained."""
+    bounded: StateBound
+    """True if the state of the query does not grow with the events of its streams."""
 
     def __new__(cls, text: str, drawing: Drawing | None = None) -> Explanation:
         made = super().__new__(cls, text)
         made.drawing = Drawing(()) if drawing is None else drawing
+        made.bounded = StateBound()
         return made
 
     def __repr__(self) -> str:

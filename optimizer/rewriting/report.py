@@ -46,7 +46,7 @@ from optimizer.expressions.operand_checks import ORDERS
 from optimizer.expressions.simplification import unproven
 from optimizer.expressions.text import text
 from optimizer.lifting import folds
-from optimizer.plans.explain import Drawing, Explanation, explain, headline, source_text
+from optimizer.plans.explain import Drawing, Explanation, StateBound, explain, headline, source_text
 from optimizer.plans.join_lists import forwards, ways_of
 from optimizer.plans.multiway import bound_of
 from optimizer.plans.properties import free, nodes
@@ -72,8 +72,9 @@ def report(
     where: Callable[[plan.Node], str | None] = lambda node: None,
     *,
     levels: Mapping[str, str] = NO_LEVELS,
+    bounded: StateBound | None = None,
 ) -> Explanation:
-    """Explain a query's plan, and how it `runs`.
+    """Explain a query's plan, and how it `runs`; of one over streams, if its state is `bounded`.
 
     `where` returns the place where a node runs, or None; `levels` are the places of a nest's
     levels, if it runs as parts of these.
@@ -96,7 +97,10 @@ def report(
     places = {headline(node): where(node) for node in asked}
     lines += _place_lines({head: place for head, place in places.items() if place is not None})
     lines += [f"{name}: {place}" for name, place in levels.items()]
-    return Explanation("\n".join(lines), runs)
+    bound = StateBound() if bounded is None else bounded
+    made = Explanation("\n".join([*lines, *[str(bound)] * (not bound)]), runs)
+    made.bounded = bound
+    return made
 
 
 def _place_lines(places: dict[str, str]) -> Iterator[str]:

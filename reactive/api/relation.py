@@ -21,13 +21,13 @@ from typing import (
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
-from optimizer.callables.source import caller
+from optimizer.callables.source import Place, caller
 from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans import explain as explaining
 from optimizer.plans.check_reads import check_callable, check_reads
-from optimizer.plans.properties import row_shape, shapes, tables
+from optimizer.plans.properties import reads_stream, row_shape, shapes, tables
 from optimizer.rewriting import columns
 from optimizer.rewriting import report as reports
 from optimizer.rewriting.columns import field, known_shapes
@@ -47,7 +47,7 @@ from reactive.api.subscriptions.listening import Listening, NamedSubscription
 from reactive.api.subscriptions.observe import Relay, Subscription
 from reactive.api.subscriptions.subscribe import subscribe
 from reactive.engine.compiler import costs as costing
-from reactive.engine.compiler import placement
+from reactive.engine.compiler import placement, state_bound
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.runtime.boundary import boundary
 from reactive.engine.runtime.closeable import hint
@@ -865,6 +865,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         >>> list(numbers)
         [7, None]
         """
+        self._warn_of_state(caller())
         view: View[*Ts] = self._engine.materialize(
             self._query(), name, caller(), on_error, kept=kept
         )
@@ -875,6 +876,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     ) -> Subscription[Any]:
         """Subscribe without a view: the relation holds no rows for the subscription."""
         engine, query = self._engine, self.plan
+        self._warn_of_state(caller())
         return subscribe(engine, query, callback, caller(), snapshot=snapshot, way=way)
 
     def _subscribed_as(self, name: str, callback: Any, **how: Any) -> NamedSubscription[Any]:
@@ -958,9 +960,17 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             return explaining.explain(self.plan, explaining.source_text)
         runs, there = queries.running(self._run()).drawing(), self._engine.offloading
         levels = there.levels(self._run())
+        optimized = queries.optimize(self.plan)
+        bounded = state_bound.state_bound_of(optimized.plan) if reads_stream(self.plan) else None
         return reports.report(
-            self.plan, queries.optimize(self.plan), runs, there.where, levels=levels
+            self.plan, optimized, runs, there.where, levels=levels, bounded=bounded
         )
+
+    def _warn_of_state(self, place: Place) -> None:
+        """Warn if the query reads a stream, and its state grows with the events."""
+        if reads_stream(self.plan):
+            queries = self._engine.queries
+            state_bound.warn_of_state(lambda query: queries.optimize(query).plan, self.plan, place)
 
     def _run(self) -> plan.Node:
         """Return the plan that `explain` shows as run."""
@@ -1078,6 +1088,7 @@ class GroupedRelation(Relation[K, *Ts]):
 
         See `Relation.materialize`.
         """
+        self._warn_of_state(caller())
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         return view  # type: ignore[no-any-return]
 
@@ -1158,6 +1169,7 @@ class OrderedRelation(KeepsOrder[*Ts], Relation[*Ts]):
         self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
     ) -> OrderedView[*Ts]:
         """Return a view that is also a sequence; see `Relation.materialize`."""
+        self._warn_of_state(caller())
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         return view  # type: ignore[no-any-return]
 

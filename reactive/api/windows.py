@@ -177,6 +177,11 @@ class Sessions:
     frontier: Frontier | None = None
     """The frontier below which sessions do not change, for the events of a stream."""
 
+    @property
+    def is_bounded(self) -> bool:
+        """True if sessions are dropped."""
+        return self.frontier is not None
+
     def __call__(self, key: Any, rows: Any) -> Any:
         """Return the rows beside their windows, from scratch."""
         return list(sessions.sessions_of(rows, self.gap, TimeWindow))

@@ -127,6 +127,7 @@ class ClosedGroup:
     frontier: Frontier
     shape: Any
     emits_once: ClassVar[bool] = True
+    is_bounded: ClassVar[bool] = True
 
     def __call__(self, key: Any, rows: Any) -> Any:
         """Return the rows past the frontier, from scratch."""

@@ -63,6 +63,7 @@ LAZY_MODULES = (
     "reactive.engine.compiler.placement",
     "reactive.engine.compiler.recursion",
     "reactive.engine.compiler.row_trial",
+    "reactive.engine.compiler.state_bound",
     "reactive.engine.dataflow.merge_deltas",
     "reactive.engine.dataflow.restoration",
     "reactive.engine.dataflow.snapshot",
