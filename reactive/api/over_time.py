@@ -134,20 +134,42 @@ def plan_closed(role: str, left: AnyRelation, right: AnyRelation, match: plan.Ma
             f'{role} with emit="closed" needs two streams, and an interval of their times\n'
             "  such as on=lambda l, r: l.key == r.key and abs(l.at - r.at) <= timedelta(minutes=5)"
         )
-    count = bindings(left.plan)
+    return _emit_once(alone, kept.value, kept.frontier)
+
+
+def plan_when_closed(relation: AnyRelation, at: Any) -> plan.Node:
+    """Return the plan of the rows of a relation, each when it changes no more.
+
+    Raises
+    ------
+    PlanError: `at` is not derived from the time of a stream, or of windows of it.
+    """
+    value = as_expression(relation._take(at, "the at of when_closed"), shapes(relation.plan))
+    frontier = frontiers.frontier_of(relation.plan, value.body)
+    if frontier is None:
+        raise PlanError(
+            f"when_closed: nothing says when rows of {relation._called()} change no more\n"
+            "  at= is the time of the events of a stream, or a window of it or its end, in a "
+            "query whose changes follow that time"
+        )
+    return _emit_once(relation.plan, value, frontier)
+
+
+def _emit_once(node: plan.Node, value: Lifted, frontier: frontiers.Frontier) -> plan.Node:
+    """Return the plan of the rows of a node, each when the frontier has passed its value."""
+    count = bindings(node)
     row = one_value(all_parameters(count))
-    timed = tuple_of(row, kept.value.body, constant(closed_rows.OF_ROW))
-    rows: plan.Node = plan.Select(alone, kept.value.with_body(timed))
-    for place, clock in enumerate(kept.frontier.clocks):
+    timed = tuple_of(row, value.body, constant(closed_rows.OF_ROW))
+    names = value.names if len(value.names) == count else row_names(count)
+    rows: plan.Node = plan.Select(node, Lifted(timed, names, value.origins, count))
+    for place, clock in enumerate(frontier.clocks):
         mark = tuple_of(constant(None), Parameter(0), constant(place))
         rows = plan.UnionAll(rows, plan.Select(clock.mark, Lifted(mark, ("mark",), (), 1)))
-    group = kept_by(
-        closed_rows.ClosedGroup(kept.frontier, row_shape(left.plan)), f"closed {kept.frontier}"
-    )
+    group = kept_by(closed_rows.ClosedGroup(frontier, row_shape(node)), f"closed {frontier}")
     closed = plan.Reduce(rows, Lifted(constant(()), ("row",), (), 1), group)
     shown = (Parameter(1),) if count == 1 else items_of(Parameter(1), count)
     columns = tuple(Lifted(column, ("key", "row"), (), 2) for column in shown)
-    return plan.Extend(closed, (), columns, binding_names(left.plan))
+    return plan.Extend(closed, (), columns, binding_names(node))
 
 
 def plan_closed_left_join(left: AnyRelation, right: AnyRelation, match: plan.Match) -> plan.Node:

@@ -480,6 +480,34 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         """
         return self._new(over_time.plan_expiring(self, after, at))
 
+    def when_closed(self, at: Callable[[*Ts], Any] | str) -> Relation[*Ts]:
+        """Return the rows that change no more: each comes once, and is never removed.
+
+        Parameters
+        ----------
+        at: callable, bindings -> the time of events of a stream, or a window of such times or its
+            end; or the name of a field. A row comes when the watermark has passed it.
+
+        State: the rows above the watermark. Cost: O(log rows) for a changed row. See docs/time.md.
+
+        Raises
+        ------
+        PlanError: changes of the rows do not follow the time of a stream.
+
+        >>> from reactive import Count, Database, tumbling
+        >>> clicks = Database().stream(int, at=lambda c: c, lateness=5, name="clicks")
+        >>> per_ten = clicks.window(tumbling(10), at=lambda c: c)
+        >>> counts = per_ten.group_by(lambda c, w: w).aggregate(Count())
+        >>> final = counts.when_closed(lambda w, n: w.end).materialize()
+        >>> clicks.add_all([3, 8, 12])
+        >>> list(final)
+        []
+        >>> clicks.add(15)
+        >>> list(final)
+        [(TimeWindow(start=0, end=10), 2)]
+        """
+        return self._new(over_time.plan_when_closed(self, at))
+
     def left_asof_join(
         self,
         other: Relation[U],
@@ -960,17 +988,14 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             return explaining.explain(self.plan, explaining.source_text)
         runs, there = queries.running(self._run()).drawing(), self._engine.offloading
         levels = there.levels(self._run())
-        optimized = queries.optimize(self.plan)
-        bounded = state_bound.state_bound_of(optimized.plan) if reads_stream(self.plan) else None
-        return reports.report(
-            self.plan, optimized, runs, there.where, levels=levels, bounded=bounded
-        )
+        best = queries.optimize(self.plan)
+        bounded = state_bound.state_bound_of(best.plan) if reads_stream(self.plan) else None
+        return reports.report(self.plan, best, runs, there.where, levels=levels, bounded=bounded)
 
     def _warn_of_state(self, place: Place) -> None:
         """Warn if the query reads a stream, and its state grows with the events."""
         if reads_stream(self.plan):
-            queries = self._engine.queries
-            state_bound.warn_of_state(lambda query: queries.optimize(query).plan, self.plan, place)
+            state_bound.warn_of_state(self._engine.queries, self.plan, place)
 
     def _run(self) -> plan.Node:
         """Return the plan that `explain` shows as run."""

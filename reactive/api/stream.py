@@ -229,7 +229,7 @@ class _WatermarkGroup:
     """The function of the plan that stands for the watermark of a stream (`Watermark`)."""
 
     shape: Shape = None
-    is_bounded = True
+    is_bounded = is_watermark = True
 
     def __init__(self, clock: EventClock, name: str) -> None:
         self._clock, self._name = clock, name

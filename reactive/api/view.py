@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, TypeVarTuple, cast, overload
 
 from optimizer import plan
+from optimizer.callables.source import caller
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
 from optimizer.plans.properties import columns, written_names
@@ -144,7 +145,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         if self._errors is None or self._errors.closed:
             errors = Relation[Any](self._engine, literal.errors_of(self._policy), self._views)
             name = None if self.name is None else f"errors of {self.name}"
-            self._errors = errors.materialize(name)
+            self._errors = self._engine.materialize(errors._query(), name, caller(), "raise")
         return self._errors
 
     @property

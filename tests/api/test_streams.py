@@ -224,6 +224,7 @@ def test_a_time_that_raises_refuses_the_event() -> None:
     assert list(rows) == [(1,)]
 
 
+@pytest.mark.filterwarnings("ignore::reactive.UnboundedStateWarning")
 def test_the_watermark_is_a_relation() -> None:
     db = Database()
     sales = db.stream(Sale, at="at", lateness=2, name="sales")

@@ -91,6 +91,8 @@ class Queries:
             self._templates = Templates(
                 self.phases, self._plan_query, values_wanted(graph, self.source)
             )
+        self.warned: dict[Any, Any] = {}
+        """The places where a warning of a query has been shown, for the filters of warnings."""
         self.has_checks = False
         """True if a query under a policy is already planned with checks of equality."""
         self._crowded: list[tuple[Node, Path]] = []

@@ -15,7 +15,7 @@ Sound:  an operator counts as bounded if its state is constant, or dropped by `c
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from optimizer import plan
 from optimizer.callables.source import Place
@@ -27,6 +27,9 @@ from optimizer.plans.properties import nodes, reads_stream
 from optimizer.plans.side_conditions import AnyJoin
 from optimizer.traverse import functions
 from reactive.engine.operators import accumulators, closing, frontiers, statistics
+
+if TYPE_CHECKING:
+    from reactive.engine.compiler.queries import Queries
 
 CONSTANT = (
     *(accumulators.CountAccumulator, accumulators.SumAccumulator, accumulators.AvgAccumulator),
@@ -48,6 +51,7 @@ WITHOUT_INTERVAL = (
     "bound the times of the two streams by each other, such as "
     "on=lambda l, r: l.key == r.key and abs(l.at - r.at) <= timedelta(minutes=5)"
 )
+WITH_WATERMARK = "when_closed(...) emits rows that change no more, and keeps none of them"
 OTHERWISE = "aggregate windows of the events' time, or subscribe to the events before this operator"
 
 
@@ -89,15 +93,20 @@ def _remedy(node: plan.Node) -> str | None:
 def _remedy_of_join(join: AnyJoin) -> str | None:
     if frontiers.retentions_of(join) != frontiers.NO_RETENTION:
         return None
+    if any(map(_is_watermark, nodes(join.inputs()[1]))):
+        return WITH_WATERMARK
     left, right = map(reads_stream, join.inputs())
     return WITHOUT_INTERVAL if left and right else WITH_TABLE
 
 
-def warn_of_state(
-    optimize: Callable[[plan.Node], plan.Node], query: plan.Node, place: Place
-) -> None:
+def _is_watermark(node: plan.Node) -> bool:
+    return isinstance(node, plan.Reduce) and hasattr(keeper(node.function), "is_watermark")
+
+
+def warn_of_state(queries: Queries, query: plan.Node, place: Place) -> None:
     """Warn, at a place, of a query whose state grows with the events of its streams."""
-    bound = state_bound_of(optimize(query))
+    bound = state_bound_of(queries.optimize(query).plan)
     if not bound:
         message = f"the state of this query grows with the events of its streams\n{bound}"
-        warnings.warn_explicit(message, UnboundedStateWarning, place.file, place.line)
+        kind, shown = UnboundedStateWarning, queries.warned
+        warnings.warn_explicit(message, kind, place.file, place.line, registry=shown)

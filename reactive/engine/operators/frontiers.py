@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
 from functools import reduce
 from typing import Any
 
@@ -45,8 +46,10 @@ from optimizer.expr import (
     one_value,
     reads,
     row_names,
+    transform,
 )
 from optimizer.expressions.operand_checks import orders_in, terms_of, without_attempts
+from optimizer.expressions.simplification import fold_node
 from optimizer.expressions.text import over, project_node
 from optimizer.plans.nodes.groups import keeper
 from optimizer.plans.properties import bindings, nodes, once, reads_stream, row_shape, shapes
@@ -113,6 +116,9 @@ class Frontier:
 
     def low(self) -> Any:
         """Return the least value of later changes; None while there is no such."""
+        if len(self.marks) == 1:
+            (mark,) = self.marks
+            return mark.low_at(mark.clock.watermark)
         return self._least(mark.low_at(mark.clock.watermark) for mark in self.marks)
 
     def low_at(self, watermarks: Sequence[Any]) -> Any:
@@ -197,7 +203,7 @@ def frontier_of(node: plan.Node, expr: Expr) -> Frontier | None:
 def _moved(expr: Expr) -> tuple[Expr, Any] | None:
     """Return the value of a row that an expression is the sum of with constants, and the constants
     negated; None if there are several."""
-    terms = [*terms_of(expr, 1)]
+    terms = [*terms_of(transform(expr, fold_node), 1)]
     values = [term for term in terms if not _is_known(term[1])]
     if len(values) != 1 or values[0][0] < 0:
         return None
@@ -205,7 +211,14 @@ def _moved(expr: Expr) -> tuple[Expr, Any] | None:
 
 
 def _is_known(term: Expr) -> bool:
-    return isinstance(term, Constant)
+    match term:
+        case Constant():
+            return True
+        case Call(Constant() as called, arguments, keywords) if called.value is timedelta:
+            given = (*arguments, *(value for _, value in keywords))
+            return all(isinstance(each, Constant) for each in given)
+        case _:
+            return False
 
 
 def _sum_of(terms: Sequence[tuple[int, Expr]]) -> Any:
@@ -218,6 +231,9 @@ def _sum_of(terms: Sequence[tuple[int, Expr]]) -> Any:
 
 
 def _value_of(term: Expr) -> Any:
+    if isinstance(term, Call):
+        named = {name: _value_of(value) for name, value in term.keywords if name is not None}
+        return timedelta(*map(_value_of, term.arguments), **named)
     assert isinstance(term, Constant)
     return term.value
 
@@ -466,7 +482,7 @@ def _find_reaches(join: AnyJoin) -> Iterator[Reach]:
         yield from _equal(left, over(right, (Parameter(count),)), count)
     if match.on is None:
         return
-    for test in conjuncts(as_expression(match.on).body):
+    for test in conjuncts(transform(as_expression(match.on).body, fold_node)):
         inner = without_attempts(test.test if isinstance(test, Guard) else test)
         match inner:
             case Operation("==", (a, b)):

@@ -207,6 +207,7 @@ def _ticks(since: Any, stop: Any) -> Iterator[Batch[Tick]]:
         yield Batch([every[number]], token=number + 1)
 
 
+@pytest.mark.filterwarnings("ignore::reactive.UnboundedStateWarning")
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 @pytest.mark.parametrize("seed", [1, 2])
