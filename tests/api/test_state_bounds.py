@@ -70,6 +70,11 @@ BOUNDED: dict[str, Query] = {
         t.a, on=lambda a, b, c: b.at == c.at
     ),
     "left": lambda t: t.a.left_join(t.b, on=lambda a, b: b.at <= a.at < b.at + 9, emit="closed"),
+    "distinct": lambda t: t.a.distinct(),
+    "distinct windows": lambda t: (
+        t.a.window(tumbling(9), at="at").select(lambda e, w: (e.key, w)).distinct()
+    ),
+    "distinct pairs": lambda t: t.a.select(lambda e: (e.key, e.at + 3)).distinct(),
     "final": lambda t: t.a.group_by("at").aggregate(Count()).when_closed(lambda at, n: at),
     "union of pairs": lambda t: (
         t.a.semi_join(t.b, on="at")
@@ -86,7 +91,7 @@ UNBOUNDED: dict[str, tuple[Query, str]] = {
     "table": (lambda t: t.a.join(t.table, on="key"), "lookup"),
     "no interval": (lambda t: t.a.join(t.b, on="key"), "bound the times"),
     "one bound": (lambda t: t.a.join(t.b, on=lambda a, b: a.at <= b.at - 90), "bound the times"),
-    "distinct": (lambda t: t.a.distinct(), "aggregate windows"),
+    "distinct": (lambda t: t.a.select(lambda e: e.at * 2).distinct(), "keep the time"),
     "order": (lambda t: t.a.order_by("at").limit(5), "aggregate windows"),
     "asof": (
         lambda t: t.a.asof_join(t.b, on="key", at="at", of=lambda b: b.at),

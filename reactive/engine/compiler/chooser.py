@@ -207,7 +207,8 @@ class Chooser:
             return None if closes(node) else self.below(node.input)
         if isinstance(node, plan.Distinct):
             below = self.below(node.input)
-            return below if below.chain and not self.takes_join(below) else None
+            is_own = not below.chain or self.takes_join(below) or closes(node)
+            return None if is_own else below
         if isinstance(node, INNER):
             return PipelineSource((), node)
         return None

@@ -47,7 +47,7 @@ def contents(node: plan.Node, source: Node) -> Any:
     if getattr(source.operator, "is_tree", False):
         return restoration.TreeRows(source.operator)
     if not source.deferred:  # deferred nodes change before the leaves, which change together
-        rows = getattr(source.operator, "shown", None)
+        rows = None if source.forgets else getattr(source.operator, "shown", None)
         if rows is not None and not is_grouped(node):
             return BorrowedRows(rows)
         by_group = getattr(source.operator, "groups", None)

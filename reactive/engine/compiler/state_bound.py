@@ -46,6 +46,7 @@ WITHOUT_WINDOW = (
     "put a window of the events' time into the key, as in "
     "window(tumbling(minutes=1), at=...).group_by(lambda c, w: (c.page, w))"
 )
+WITHOUT_TIME = "keep the time of the events, or a window of it, in the rows"
 WITH_TABLE = "lookup(...) pairs each event with the rows as of its commit, and keeps no event"
 WITHOUT_INTERVAL = (
     "bound the times of the two streams by each other, such as "
@@ -79,6 +80,8 @@ def _remedy(node: plan.Node) -> str | None:
         case plan.Aggregate(_, None, aggregates):
             is_constant = all(isinstance(a.accumulator, CONSTANT) for a in aggregates)
             return None if is_constant else WITHOUT_WINDOW
+        case plan.Distinct():
+            return None if closing.closing_of(node) is not None else WITHOUT_TIME
         case plan.Aggregate():
             return None if closing.closing_of(node) is not None else WITHOUT_WINDOW
         case plan.Reduce(_, _, function):

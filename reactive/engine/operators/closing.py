@@ -23,12 +23,19 @@ from itertools import count
 from typing import Any, ClassVar
 
 from optimizer import plan
-from optimizer.expr import Display, Expr
-from optimizer.plans.properties import shapes
+from optimizer.expr import Display, Expr, Lifted, row_names
+from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
 from optimizer.subqueries.keyed_rows import as_expression
+from reactive.engine.codegen.functions import callable_of
 from reactive.engine.operators.aggregate import GroupAggregates, KeptGroups
-from reactive.engine.operators.frontiers import Frontier, follow_clocks, frontier_of
+from reactive.engine.operators.frontiers import (
+    Frontier,
+    follow_clocks,
+    frontier_of,
+    times_of,
+)
+from reactive.engine.operators.set_operators import Distinct
 
 ValueOf = Callable[[Any], Any]
 
@@ -41,11 +48,26 @@ class Closing:
     value_of: ValueOf
 
 
-def closing_of(node: plan.Aggregate | plan.Reduce | plan.Top) -> Closing | None:
-    """Return how the groups of a node close; None if one may change for ever."""
+def closing_of(node: plan.Aggregate | plan.Distinct) -> Closing | None:
+    """Return how the groups of an aggregate, or rows of `distinct`, close; None if they do not."""
+    if isinstance(node, plan.Distinct):
+        return _closing_of_rows(node.input)
     if node.key is None:
         return None
     return closing_by(node.input, as_expression(node.key, shapes(node.input)).body)
+
+
+def _closing_of_rows(source: plan.Node) -> Closing | None:
+    """Return how rows close, by a time or a window in them."""
+    found = next(times_of(source), None)
+    if found is None:
+        return None
+    value, frontier = found
+    count = bindings(source)
+    read: Callable[..., Any] = callable_of(Lifted(value, row_names(count), (), count))
+    if count == 1:
+        return Closing(frontier, lambda row: frontier.value(read(row)))
+    return Closing(frontier, lambda row: frontier.value(read(*row)))
 
 
 def closing_by(source: plan.Node, key: Expr) -> Closing | None:
@@ -134,6 +156,36 @@ class ClosingAggregates(GroupAggregates):
             return
         for key in self._open.take_closed():
             self.groups.pop(key, None)
+
+
+class ClosingDistinct(Distinct):
+    """Rows of `distinct` that are dropped when no equal row can come; views hold them."""
+
+    forgets: ClassVar[bool] = True
+    __slots__ = ("__weakref__", "_open")
+
+    def __init__(self, closing: Closing) -> None:
+        super().__init__()
+        self._open = OpenKeys(closing)
+        follow_clocks(closing.frontier, self)
+
+    def commit(self) -> None:
+        """Note the rows that the step added, and drop those that are closed."""
+        net: dict[Any, int] = {}
+        for row, change in self._last:  # which may have a row several times
+            net[row] = net.get(row, 0) + change
+        for row, change in net.items():
+            if change > 0 and self.shown.get(row) == change:
+                self._open.add(row)
+        super().commit()
+        self.drop_closed()
+
+    def drop_closed(self) -> None:
+        """Drop the closed rows; in a commit that has stepped, when it is finished."""
+        if self._last:
+            return
+        for row in self._open.take_closed():
+            self.shown.pop(row, None)
 
 
 class ClosingSessions(KeptGroups):

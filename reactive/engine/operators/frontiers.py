@@ -52,7 +52,15 @@ from optimizer.expressions.operand_checks import orders_in, terms_of, without_at
 from optimizer.expressions.simplification import fold_node
 from optimizer.expressions.text import over, project_node
 from optimizer.plans.nodes.groups import keeper
-from optimizer.plans.properties import bindings, nodes, once, reads_stream, row_shape, shapes
+from optimizer.plans.properties import (
+    bindings,
+    nodes,
+    once,
+    reads_stream,
+    row_shape,
+    shapes,
+    tables,
+)
 from optimizer.plans.side_conditions import AnyJoin, join_match, side_of
 from optimizer.record import record
 from optimizer.rewriting import own_values
@@ -198,6 +206,24 @@ def frontier_of(node: plan.Node, expr: Expr) -> Frontier | None:
     value, delay = found
     below = _frontier(node, value)
     return below if below is None or delay is None else below.less(delay)
+
+
+def times_of(node: plan.Node) -> Iterator[tuple[Expr, Frontier]]:
+    """Yield the parts of rows that have a frontier: times as written, bindings, and their items."""
+    for expr in (*_times_of_tables(node), *_parts_of_rows(bindings(node))):
+        found = frontier_of(node, expr)
+        if found is not None:
+            yield expr, found
+
+
+def _times_of_tables(node: plan.Node) -> list[Expr]:
+    return [_body(table.time, table) for table in tables(node) if table.time is not None]
+
+
+def _parts_of_rows(count: int) -> Iterator[Expr]:
+    for place in range(count):
+        yield Parameter(place)
+        yield from items_of(Parameter(place), ITEMS)
 
 
 def _moved(expr: Expr) -> tuple[Expr, Any] | None:

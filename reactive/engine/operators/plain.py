@@ -127,7 +127,7 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
                 tolerance.value,
             )
         case plan.Distinct():
-            return set_operators.Distinct, ()
+            return _distinct_of(node), ()
         case plan.Union():
             return set_operators.Union, ()
         case plan.UnionAll():
@@ -214,8 +214,14 @@ def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
     )
 
 
-def closes(node: plan.Aggregate) -> bool:
-    """Return True if groups of an aggregate change no more below a watermark (`closing.py`)."""
+def _distinct_of(node: plan.Distinct) -> Make:
+    """Return the maker of the operator of `distinct`: of rows that close, or of others."""
+    found = closing.closing_of(node) if closes(node) else None
+    return set_operators.Distinct if found is None else partial(closing.ClosingDistinct, found)
+
+
+def closes(node: plan.Aggregate | plan.Distinct) -> bool:
+    """Return True if groups, or rows, change no more below a watermark (`closing.py`)."""
     return reads_stream(node) and closing.closing_of(node) is not None
 
 

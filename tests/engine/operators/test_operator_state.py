@@ -65,7 +65,14 @@ COMPUTED = {
     ),
     **dict.fromkeys(("Reduce", "KeptGroups"), "holds what a function of the user has made"),
     **dict.fromkeys(
-        ("ClosingAggregates", "ClosingSessions", "ClosedRows", "ExpiringIndexBy", "Watermark"),
+        (
+            "ClosingAggregates",
+            "ClosingDistinct",
+            "ClosingSessions",
+            "ClosedRows",
+            "ExpiringIndexBy",
+            "Watermark",
+        ),
         "of a stream, which is not stored",
     ),
     **dict.fromkeys(
