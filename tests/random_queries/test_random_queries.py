@@ -38,6 +38,7 @@ NOT_DRAWN = {
     "rows": "is tried in tests/api/test_group_rows.py, and its rules on all small tables",
     "lookup": "is for streams, whose rows cannot be removed: drawn in the soak",
     "left_lookup": "is for streams, whose rows cannot be removed: drawn in the soak",
+    "when_closed": "is for streams: played in tests/api/test_state_bounds.py",
     "over": "needs rows of an order that is known: drawn in the soak",
     "window": "needs moments: drawn in the soak",
 }

@@ -28,6 +28,8 @@ from tests.soak.report import described
 from tests.soak.shrink import failure, shrunk
 from tests.thresholds import LOWEST, SHIPPED, WALKED
 
+pytestmark = pytest.mark.filterwarnings("ignore::reactive.UnboundedStateWarning")
+
 SECONDS = 5
 FIRST = 1 if os.environ.get("CI") else int(time.time()) * 1_000
 
