@@ -35,7 +35,7 @@ from optimizer.subqueries.keyed_rows import as_expression
 from optimizer.traverse import has_subqueries
 from reactive.api import comprehending
 from reactive.api.conditions import Key, On, match_of, taken_of_right
-from reactive.engine.operators import closed_rows, frontiers
+from reactive.engine.operators import closing, frontiers
 
 if TYPE_CHECKING:
     from reactive.api.relation import AnyRelation
@@ -159,13 +159,13 @@ def _emit_once(node: plan.Node, value: Lifted, frontier: frontiers.Frontier) -> 
     """Return the plan of the rows of a node, each when the frontier has passed its value."""
     count = bindings(node)
     row = one_value(all_parameters(count))
-    timed = tuple_of(row, value.body, constant(closed_rows.OF_ROW))
+    timed = tuple_of(row, value.body, constant(closing.OF_ROW))
     names = value.names if len(value.names) == count else row_names(count)
     rows: plan.Node = plan.Select(node, Lifted(timed, names, value.origins, count))
     for place, clock in enumerate(frontier.clocks):
         mark = tuple_of(constant(None), Parameter(0), constant(place))
         rows = plan.UnionAll(rows, plan.Select(clock.mark, Lifted(mark, ("mark",), (), 1)))
-    group = kept_by(closed_rows.ClosedGroup(frontier, row_shape(node)), f"closed {frontier}")
+    group = kept_by(closing.ClosedGroup(frontier, row_shape(node)), f"closed {frontier}")
     closed = plan.Reduce(rows, Lifted(constant(()), ("row",), (), 1), group)
     shown = (Parameter(1),) if count == 1 else items_of(Parameter(1), count)
     columns = tuple(Lifted(column, ("key", "row"), (), 2) for column in shown)

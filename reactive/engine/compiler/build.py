@@ -24,7 +24,7 @@ from reactive.engine.compiler.row_tests import constant_tests_of
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.moment import check_prompt
 from reactive.engine.dataflow.node import NOWHERE, Node
-from reactive.engine.operators import cycles, expiring, index_by, matching, sums_beyond
+from reactive.engine.operators import closing, cycles, index_by, matching, sums_beyond
 from reactive.engine.operators import join as at_operator
 from reactive.engine.operators.fixpoint import closure as closures
 from reactive.engine.operators.fixpoint import fixpoint
@@ -205,7 +205,7 @@ def _index_maker(
         return lambda: index_by.IndexBy(None, handle, all_rows, keyer(), index(), **options)
     value = spread_bindings(retention.value, retention.value.parameters)
     options |= {"value": value, "frontier": retention.frontier}
-    return lambda: expiring.ExpiringIndexBy(None, handle, None, keyer(), index(), **options)
+    return lambda: closing.ExpiringIndexBy(None, handle, None, keyer(), index(), **options)
 
 
 def _table_of(

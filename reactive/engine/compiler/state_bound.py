@@ -8,8 +8,8 @@
 
 An operator that reads no stream is left out, and so is what a view, which the query reads, does.
 
-Sound:  an operator counts as bounded if its state is constant, or dropped by `closing.py`,
-        `expiring.py` or `closed_rows.py`; the rows of a view are its result, and count for none.
+Sound:  an operator counts as bounded if its state is constant, or dropped by `closing.py`; the rows
+        of a view are its result, and count for none.
 """
 
 from __future__ import annotations

@@ -12,15 +12,42 @@ the time of the events itself.
 Sound:  no row of a closed group changes; so no row of the group is read again.
 State:  the groups that are open, and their keys by the values that close them.
 Cost:   O(log open values) for each value; nothing for an event of a known group.
+
+Rows that change no more: a row is emitted once, when a frontier has passed its value.
+
+    clicks without a view within 10      click at 40: emitted when the watermark of views is beyond
+                                         50, if no view has come; never retracted
+
+A row that goes before is not emitted at all.
+
+State:  the rows above the frontier, by value; one watermark per stream.
+Cost:   O(log rows) per changed row.
+Source: outer interval joins of Apache Flink; append mode of Spark's Structured Streaming.
+
+Index of rows that are dropped when no later row of the other side can match them.
+
+    clicks.join(views, on=lambda c, v: c.user == v.user and abs(c.at - v.at) <= 10)
+
+    watermark of views 50:   no view before 50 comes, so clicks before 40 find no partner more
+
+Both sides of such a join are dropped, each by the watermark of the other (`frontiers.Retention`).
+The pairs that were made stay in the views.
+
+State:  the rows above the frontier; a reference to each in a heap, by its value.
+Cost:   O(log rows) per row, when it comes and when it is dropped.
+Source: interval joins of Apache Flink; Srivastava and Widom, *Flexible Time Management in Data
+        Stream Systems*, PODS 2004.
 """
 
 from __future__ import annotations
 
+import sys
+import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from optimizer import plan
 from optimizer.expr import Display, Expr, Lifted, row_names
@@ -28,6 +55,8 @@ from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
 from optimizer.subqueries.keyed_rows import as_expression
 from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.index import Key
+from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, is_nan
 from reactive.engine.operators.aggregate import GroupAggregates, KeptGroups
 from reactive.engine.operators.frontiers import (
     Frontier,
@@ -35,7 +64,9 @@ from reactive.engine.operators.frontiers import (
     frontier_of,
     times_of,
 )
+from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.set_operators import Distinct
+from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 ValueOf = Callable[[Any], Any]
 
@@ -235,3 +266,217 @@ class ClosingSessions(KeptGroups):
         if end is not None:
             self._waiting.add(key)
             heappush(self._ends, (end, next(self._numbers), key))
+
+
+OF_ROW = -1
+"""The place in `(row, value, place)` that tells a row from the watermark of a stream."""
+
+
+class ClosedRows:
+    """Emit the rows `((), row)` whose value is past the frontier.
+
+    The rows of the input are `(row, value, OF_ROW)`, and `(None, watermark, place)` for the
+    watermark of the clock at that place of the frontier.
+
+    >>> from reactive.engine.operators.event_time import EventClock
+    >>> from reactive.engine.operators.frontiers import DelayedWatermark
+    >>> closed = ClosedRows(Frontier((DelayedWatermark(EventClock(0), 10),)))
+    >>> closed.step([(("a", 3, OF_ROW), 1), (("b", 7, OF_ROW), 1), ((None, 12, 0), 1)])
+    []
+    >>> closed.commit()
+    >>> closed.step([((None, 12, 0), -1), ((None, 15, 0), 1)])
+    [(((), 'a'), 1)]
+    """
+
+    forgets: ClassVar[bool] = True
+    __slots__ = ("_due", "_frontier", "_gone", "_last", "_marks", "_numbers", "_rows", "touched")
+
+    def __init__(self, frontier: Frontier) -> None:
+        self._frontier = frontier
+        self._rows: dict[Row, int] = {}
+        """The weights of the rows that wait."""
+        self._due: list[tuple[Any, int, Row]] = []
+        self._numbers = count()
+        self._marks: list[Any] = [None] * len(frontier.clocks)
+        self._last: list[tuple[Row, int]] = []
+        """The rows that the last step changed, with their weights before it."""
+        self._gone: tuple[list[tuple[Any, int, Row]], list[Any]] = ([], self._marks)
+        """The entries that the last step took, and the watermarks before it."""
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> list[Pair]:
+        """Change the rows that wait, and return those that are past the frontier now."""
+        self.touched += len(delta)
+        marks = [*self._marks]
+        self._last, self._gone = [], ([], self._marks)
+        for (row, value, place), weight in delta:
+            if place != OF_ROW:
+                if weight > 0:
+                    marks[place] = value
+                continue
+            self._add(row, weight)
+            value = self._frontier.value(canonical(value))
+            if weight > 0 and value is not None and not is_nan(value):
+                heappush(self._due, (value, next(self._numbers), row))
+        self._marks = marks
+        return self._take_closed()
+
+    def _add(self, row: Row, weight: int) -> None:
+        before = self._rows.get(row, 0)
+        self._last.append((row, before))
+        self._set(row, before + weight)
+
+    def _set(self, row: Row, weight: int) -> None:
+        if weight:
+            self._rows[row] = weight
+        else:
+            self._rows.pop(row, None)
+
+    def _take_closed(self) -> list[Pair]:
+        low, out = self._frontier.low_at(self._marks), list[Pair]()
+        due, is_past = self._due, self._frontier.is_past
+        while due and is_past(due[0][0], low):
+            entry = heappop(due)
+            self._gone[0].append(entry)
+            row = entry[2]
+            weight = self._rows.get(row, 0)
+            if weight > 0:
+                self._add(row, -weight)
+                out.append((((), row), weight))
+        return out
+
+    def undo(self) -> None:
+        """Revert the last step; entries of rows that came with it are skipped when they are due."""
+        for row, weight in reversed(self._last):
+            self._set(row, weight)
+        gone, self._marks = self._gone
+        for entry in gone:
+            heappush(self._due, entry)
+        self.commit()
+
+    def commit(self) -> None:
+        self._last, self._gone = [], ([], self._marks)
+
+    def contents(self) -> Iterable[Pair]:
+        """Return no rows: nobody holds those that were emitted."""
+        return ()
+
+    def footprint(self) -> tuple[int, int]:
+        """Return the number of rows that wait, and the approximate bytes of the state."""
+        return len(self._rows), sys.getsizeof(self._rows) + sys.getsizeof(self._due)
+
+
+@record
+class ClosedGroup:
+    """The function of the plan that stands for the rows that a frontier has passed."""
+
+    frontier: Frontier
+    shape: Any
+    emits_once: ClassVar[bool] = True
+    is_bounded: ClassVar[bool] = True
+
+    def __call__(self, key: Any, rows: Any) -> Any:
+        """Return the rows past the frontier, from scratch."""
+        operator = ClosedRows(self.frontier)
+        return [row for (_, row), weight in operator.step([(row, 1) for row in rows])]
+
+    def operator(self, key: Any, new: Callable[[], Any]) -> ClosedRows:
+        """Return the operator, in place of groups."""
+        return new()  # type: ignore[no-any-return]
+
+    def kept(self) -> Callable[[], ClosedRows]:
+        """Return the maker of the operator."""
+        return lambda: ClosedRows(self.frontier)
+
+    def limited(self, item: int, most: int) -> Any:
+        """Return None: there are no rows to leave out."""
+        return None
+
+    def dropping(self) -> Any:
+        """Return itself: it has no callables."""
+        return self
+
+
+class ForgetsRows(Protocol):
+    """A state beside an index, which has an entry for each of its rows."""
+
+    def forget(self, row: Row) -> None: ...
+
+
+class ExpiringIndexBy(IndexBy):
+    """Maintain an index whose rows are dropped when a frontier has passed their value.
+
+    Parameters
+    ----------
+    value: row -> value to compare; a row whose value is None, or raises, stays.
+
+    >>> from reactive.engine.operators.event_time import EventClock
+    >>> from reactive.engine.operators.frontiers import DelayedWatermark
+    >>> clock = EventClock(0)
+    >>> times = ExpiringIndexBy(lambda time: time % 2, value=lambda time: time,
+    ...                         frontier=Frontier((DelayedWatermark(clock, 10),)))
+    >>> _ = times.step([(3, 1), (4, 1), (9, 1)])
+    >>> times.commit()
+    >>> clock.move_to(15)
+    >>> list(times.index.pairs(1)), list(times.index.pairs(0))
+    ([(9, 1)], [])
+    """
+
+    forgets: ClassVar[bool] = True
+    __slots__ = ("_beside", "_due", "_frontier", "_numbers", "_value")
+
+    def __init__(
+        self, *given: Any, value: Callable[[Row], Any], frontier: Frontier, **options: Any
+    ) -> None:
+        super().__init__(*given, **options)
+        self._value = value
+        self._frontier = frontier
+        self._due: list[tuple[Any, int, Key, Row]] = []
+        self._numbers = count()
+        self._beside: list[weakref.ref[ForgetsRows]] = []
+        follow_clocks(frontier, self)
+
+    def beside(self, state: ForgetsRows) -> None:
+        """Have a state forget the rows that are dropped, as long as it is used."""
+        self._beside = [*(each for each in self._beside if each() is not None), weakref.ref(state)]
+
+    def undo(self) -> None:
+        """Undo the last step; its rows have no value noted yet."""
+        self.take_back(self._last)
+        self._last = ()
+        super().commit()
+
+    def commit(self) -> None:
+        """Note the values of the rows that came, and drop those below the frontier."""
+        last = self._last
+        super().commit()
+        for key, (row, weight) in last:
+            if weight > 0:
+                self._note(key, row)
+        self.drop_closed()
+
+    def _note(self, key: Key, row: Row) -> None:
+        try:
+            value = self._frontier.value(canonical(self._value(row)))
+        except Exception as error:  # the join raises it, or finds no partner of the row
+            reraise_asynchronous(error)
+            return
+        if value is not None and not is_nan(value):
+            heappush(self._due, (value, next(self._numbers), key, row))
+
+    def drop_closed(self) -> None:
+        """Drop the rows below the frontier; in a commit that has stepped, when it is finished."""
+        due = self._due
+        if not due or self._last:
+            return
+        low = self._frontier.low()
+        is_past = self._frontier.is_past
+        while due and is_past(due[0][0], low):
+            _, _, key, row = heappop(due)
+            weight = self._index.weight(key, row)
+            if weight:
+                self.take_back([(key, (row, weight))])
+                for reference in self._beside:
+                    state = reference()
+                    if state is not None:
+                        state.forget(row)

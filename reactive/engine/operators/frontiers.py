@@ -10,7 +10,7 @@
                                 v.at < min(of views, of clicks - 2)
 
 `frontier_of` follows an expression down the plan to the times of streams. Operators drop what
-changes of rows above the frontier cannot reach (`closing.py`, `expiring.py`). `Retention` says it
+changes of rows above the frontier cannot reach (`closing.py`). `Retention` says it
 for a side of a join: a row with which no later row of the other side can match.
 
 Sound:  a frontier holds for insertions and deletions of rows. A row whose value is None or NaN is

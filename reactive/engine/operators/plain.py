@@ -72,7 +72,6 @@ from reactive.engine.operators import (
     checked_matching,
     closing,
     event_time,
-    expiring,
     frontiers,
     hash_matching,
     matching,
@@ -386,7 +385,7 @@ def _make_matching(
 
 
 def _make_expiring_matching(
-    left: expiring.ExpiringIndexBy,
+    left: closing.ExpiringIndexBy,
     right: Any,
     on: Callable[[Row], object] | None,
     whole: Callable[[Row], object] | None,

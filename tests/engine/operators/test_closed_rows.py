@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reactive.engine.operators.closed_rows import OF_ROW, ClosedRows
+from reactive.engine.operators.closing import OF_ROW, ClosedRows
 from reactive.engine.operators.event_time import EventClock
 from reactive.engine.operators.frontiers import DelayedWatermark, Frontier
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from reactive.engine.operators.closing import ExpiringIndexBy
 from reactive.engine.operators.event_time import EventClock
-from reactive.engine.operators.expiring import ExpiringIndexBy
 from reactive.engine.operators.frontiers import DelayedWatermark, Frontier
 
 
