@@ -275,6 +275,24 @@ def test_keys_that_raise_follow_the_policy(policy: Any) -> None:
     assert len(errors) == 1
 
 
+def test_late_views_of_what_was_dropped_are_refused() -> None:
+    """Pairs of earlier events, and groups that are closed, are in no operator."""
+    db = Database()
+    prices = db.table(Price, name="prices", key="item")
+    sales = db.stream(Sale, at="at", lateness=0, name="sales")
+    few = sales.where(lambda s: s.pieces < 9)
+    priced = few.left_lookup(prices, on="item")
+    counts = few.window(tumbling(10), at="at").group_by(lambda s, w: w).aggregate(Count())
+    cheap = priced.where(lambda s, p: p is None).materialize()
+    many = counts.where(lambda w, n: n > 1).materialize()
+    sales.add_all([Sale("a", 1, 1), Sale("a", 2, 1)])
+    sales.add(Sale("a", 30, 1))
+    for late in (priced.where(lambda s, p: p is not None), counts.where(lambda w, n: n < 9)):
+        with pytest.raises(TableError, match="flowed already"):
+            late.materialize()
+    assert (len(cheap), len(many)) == (3, 1)
+
+
 def test_a_nan_matches_nothing() -> None:
     db = Database()
     prices, sales = (

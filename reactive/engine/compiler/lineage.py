@@ -266,13 +266,19 @@ def over(
             raise RowsFlowedAway
         return act(source)
 
+    def if_held(source: Node) -> T:
+        if complete and not holds_all_rows(source):  # an operator drops rows that are held below it
+            read = (n.name for n in nodes(written) if isinstance(n, plan.Table) and not n.stored)
+            raise TableError(_explain_lost_rows(next(read, "events"), explain.headline(written)))
+        return act(source)
+
     while True:
         channel.base = queries.base(written)
         try:
             return queries.over(channel.base, if_known)
         except RowsFlowedAway:
             channel.base = _Late(queries).over(written)
-            return queries.over(channel.base, act)
+            return queries.over(channel.base, if_held)
         except Exception as error:
             if not equality_checks.check_again(queries, written, error):
                 raise

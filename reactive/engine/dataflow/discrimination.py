@@ -327,17 +327,23 @@ def check_delivery(deliver: object, timeout: object) -> None:
 
 
 def holds_all_rows(node: Node) -> bool:
-    """Return True if all rows that the node emitted are held: by the node, its view, or below."""
-    seen, waiting = {node}, [node]
+    """Return True if all rows that the node emitted are held: by the node, its view, or below.
+
+    An operator that drops what it has emitted holds all only if no row has come to it: views below
+    it do not help, and so it is with what is below those.
+    """
+    seen, waiting = {(node, False)}, [(node, False)]
     while waiting:
-        current = waiting.pop()
-        if view_rows_of(current) is not None:
+        current, is_dropped = waiting.pop()
+        if not is_dropped and view_rows_of(current) is not None:
             continue
         if not current.inputs and not _is_whole(current):
             return False
-        sources = () if current.contents is not None else current.inputs
-        waiting += [source for source in sources if source not in seen]
-        seen.update(sources)
+        drops = is_dropped or getattr(current.operator, "forgets", False)
+        sources = () if current.contents is not None and not drops else current.inputs
+        found = [each for source in sources if (each := (source, drops)) not in seen]
+        waiting += found
+        seen.update(found)
     return True
 
 
