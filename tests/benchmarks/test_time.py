@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asv_benchmarks import time
+from asv_benchmarks import time, time_joins
 
 
 @pytest.mark.parametrize("name", time.VIEWS)
@@ -24,3 +24,12 @@ def test_a_tick_removes_as_many_rows_as_the_deletion(name: str) -> None:
 def test_the_report_has_each_view() -> None:
     report = time.report(400, 1)
     assert all(name in report for name in time.VIEWS)
+
+
+@pytest.mark.parametrize("name", time_joins.CASES)
+def test_a_join_over_time_shows_what_the_twin_shows(name: str) -> None:
+    sides = time_joins.CASES[name][1](60, 20)
+    changes = sides.changes(40)
+    for side in (sides.engine, sides.by_hand):
+        side(changes[:-1])
+    sides.check()
