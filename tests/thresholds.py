@@ -402,6 +402,8 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.engine.operators.order_by.LOADED": "a place",
     "reactive.engine.operators.order_by.EXCHANGED": "a place",
     "reactive.engine.operators.order_by.EXCHANGE_COST": "a factor",
+    "reactive.engine.operators.closing.OF_ROW": "the place that tells a row from a watermark",
+    "reactive.engine.operators.frontiers.ITEMS": "a limit of what is analyzed: others stay",
     "reactive.engine.operators.loop.loop_recomputation.MOST_SHOWN": "what is shown",
     "reactive.engine.compiler.inner_graph.MOST_TOUCHED": "no bound",
     "reactive.engine.reference.verify.ROUNDING": "a factor",
