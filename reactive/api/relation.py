@@ -893,7 +893,8 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         >>> list(numbers)
         [7, None]
         """
-        self._warn_of_state(caller())
+        if reads_stream(self.plan):
+            self._warn_of_state(caller())
         view: View[*Ts] = self._engine.materialize(
             self._query(), name, caller(), on_error, kept=kept
         )
@@ -904,7 +905,8 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     ) -> Subscription[Any]:
         """Subscribe without a view: the relation holds no rows for the subscription."""
         engine, query = self._engine, self.plan
-        self._warn_of_state(caller())
+        if reads_stream(self.plan):
+            self._warn_of_state(caller())
         return subscribe(engine, query, callback, caller(), snapshot=snapshot, way=way)
 
     def _subscribed_as(self, name: str, callback: Any, **how: Any) -> NamedSubscription[Any]:
@@ -993,9 +995,8 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return reports.report(self.plan, best, runs, there.where, levels=levels, bounded=bounded)
 
     def _warn_of_state(self, place: Place) -> None:
-        """Warn if the query reads a stream, and its state grows with the events."""
-        if reads_stream(self.plan):
-            state_bound.warn_of_state(self._engine.queries, self.plan, place)
+        """Warn if the state of the query, which reads a stream, grows with the events."""
+        state_bound.warn_of_state(self._engine.queries, self.plan, place)
 
     def _run(self) -> plan.Node:
         """Return the plan that `explain` shows as run."""
@@ -1113,7 +1114,8 @@ class GroupedRelation(Relation[K, *Ts]):
 
         See `Relation.materialize`.
         """
-        self._warn_of_state(caller())
+        if reads_stream(self.plan):
+            self._warn_of_state(caller())
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         return view  # type: ignore[no-any-return]
 
@@ -1194,7 +1196,8 @@ class OrderedRelation(KeepsOrder[*Ts], Relation[*Ts]):
         self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
     ) -> OrderedView[*Ts]:
         """Return a view that is also a sequence; see `Relation.materialize`."""
-        self._warn_of_state(caller())
+        if reads_stream(self.plan):
+            self._warn_of_state(caller())
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         return view  # type: ignore[no-any-return]
 
