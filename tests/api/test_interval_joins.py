@@ -99,6 +99,7 @@ TIMES: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::reactive.UnboundedStateWarning")  # as written, none is bounded
 @pytest.mark.parametrize("kind", TIMES)
 @pytest.mark.parametrize("optimize", [True, False])
 def test_joins_within_an_interval_agree_with_all_pairs(kind: str, optimize: bool) -> None:

@@ -39,7 +39,7 @@ from optimizer.errors import PlanError
 from optimizer.plans.field_values import Path, path_reader
 from reactive.engine.collections.zset import Pair, UniformDelta
 from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.leaves import ViewRows
+from reactive.engine.dataflow.leaves import GroupRows, ViewRows
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.errors import TableError
 
@@ -339,7 +339,7 @@ def holds_all_rows(node: Node) -> bool:
             continue
         if not current.inputs and not _is_whole(current):
             return False
-        drops = is_dropped or getattr(current.operator, "forgets", False)
+        drops = is_dropped or current.drops
         sources = () if current.contents is not None and not drops else current.inputs
         found = [each for source in sources if (each := (source, drops)) not in seen]
         waiting += found
@@ -356,7 +356,7 @@ def view_rows_of(node: Node) -> Collection[Pair] | None:
         return None
     for reader, _ in node.consumers:
         if (
-            isinstance(reader.operator, ViewRows)
+            isinstance(reader.operator, ViewRows | GroupRows)
             and reader.leaf is not None
             and not reader.deferred
         ):

@@ -67,6 +67,17 @@ Between: TypeAlias = Callable[[], object] | None
 """Called when all nodes have stepped, before anything is published."""
 
 
+def _check_that_nothing_flowed(node: Node) -> None:
+    """Raise the error of a table without its rows if a node has dropped what came of them."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        current = waiting.pop()
+        if not current.inputs and current.forgets and current.contents is not None:
+            current.contents()
+        waiting += [source for source in current.inputs if source not in seen]
+        seen.update(current.inputs)
+
+
 class Graph:
     """All nodes of a database.
 
@@ -269,6 +280,8 @@ class Graph:
         """
         if node.contents is None and inputs and not any(map(len, inputs)):
             return ()
+        if node.drops:
+            _check_that_nothing_flowed(node)
         with self.running(node):
             return as_delta(node.run(*inputs) if node.contents is None else node.contents())
 

@@ -86,7 +86,7 @@ class Node:
             "step",
             "compiled_step",
         ),
-        *("forgets", "note", "query", "undo", "watched", "watchers", "__weakref__"),
+        *("drops", "forgets", "note", "query", "undo", "watched", "watchers", "__weakref__"),
         *(
             "_arrived",
             "_is_made_deferred",
@@ -143,9 +143,12 @@ class Node:
         """Counts the rows of a table; None for other nodes."""
         self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
         is_unstored = not inputs and isinstance(plan, Table) and not plan.stored
-        drops = is_unstored or getattr(operator, "forgets", False)
-        self.forgets: bool = drops or (
-            self.contents is None and any(source.forgets for source in inputs)
+        self.drops = graph.forgets and drops_rows(operator, inputs)
+        """True if the operator has emitted rows that are held neither here nor below."""
+        self.forgets: bool = (
+            is_unstored
+            or self.drops
+            or (self.contents is None and any(source.forgets for source in inputs))
         )
         """True if rows that it has emitted may be held nowhere, neither here nor below."""
         self.leaf: Any = None
@@ -326,6 +329,14 @@ class Node:
     def leaves(self) -> list[Any]:
         """Return the channels of the leaves that depend on this node."""
         return [node.leaf for node in self.downstream() if node.leaf is not None]
+
+
+def drops_rows(operator: Any, inputs: Sequence[Node]) -> bool:
+    """Return True if an operator drops what it has emitted, or reads an index that drops rows."""
+    return getattr(operator, "forgets", False) or any(
+        getattr(source.operator, "forgets", False) and hasattr(source.operator, "index")
+        for source in inputs
+    )
 
 
 def is_deferred(node: Node) -> bool:
