@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -407,6 +408,27 @@ def test_the_start_is_of_a_new_file_only(tmp_path: Path) -> None:
     assert list(reading) == [13]
     reader.close()
     db.close()
+
+
+def test_its_rows_are_stored_as_it_is_said(tmp_path: Path) -> None:
+    """`durable=False` begins again in a new process; `codec=` writes what has no plain form."""
+    found = []
+    for _ in range(2):
+        with Database(tmp_path / "db") as db:
+            texts = db.table(str, name="texts")
+
+            def patterns(y: Any, texts: Any = texts) -> Any:
+                return y.previous().union(texts.select(lambda text: re.compile(text)))
+
+            codec = (lambda pattern: pattern.pattern, re.compile)
+            kept = db.feedback(re.Pattern, patterns, name="kept", codec=codec).materialize()
+            lost = db.feedback(
+                int, lambda y: y.previous().select(lambda n: n + 1), start=[0], durable=False
+            ).materialize()
+            texts.clear()
+            texts.add("ab*" if not found else "c")
+            found.append((sorted(p.pattern for p in kept), list(lost)))
+    assert found == [(["ab*"], [2]), (["ab*", "c"], [3])]
 
 
 # Work, and what is kept.

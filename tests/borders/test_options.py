@@ -32,6 +32,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "table": Database.table,
     "parameter": Database.parameter,
     "stream": Database.stream,
+    "feedback": Database.feedback,
     "table_from": Database.table_from,
     "datalog": Database.datalog,
     "transaction": Database.transaction,
