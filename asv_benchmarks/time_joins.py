@@ -95,27 +95,27 @@ class AsofTwin:
     def add_trade(self, trade: Trade) -> None:
         insort(self.trades.setdefault(trade.symbol, []), (trade.at, trade.id, trade))
         quotes = self.quotes.get(trade.symbol, ())
-        place = bisect_right(quotes, (trade.at, END))  # type: ignore[arg-type]
+        place = bisect_right(quotes, (trade.at, END))
         if place:
             pair = self.shown[trade.id] = (trade, quotes[place - 1][2])
             self._listener((), (pair,))
 
     def remove_trade(self, trade: Trade) -> None:
         trades = self.trades[trade.symbol]
-        del trades[bisect_left(trades, (trade.at, trade.id))]  # type: ignore[arg-type]
+        del trades[bisect_left(trades, (trade.at, trade.id))]
         pair = self.shown.pop(trade.id, None)
         if pair is not None:
             self._listener((pair,), ())
 
     def add_quote(self, quote: Quote) -> None:
         quotes = self.quotes.setdefault(quote.symbol, [])
-        place = bisect_left(quotes, (quote.at, quote.id))  # type: ignore[arg-type]
+        place = bisect_left(quotes, (quote.at, quote.id))
         quotes.insert(place, (quote.at, quote.id, quote))
         self._pair(quote.symbol, quotes, place)
 
     def remove_quote(self, quote: Quote) -> None:
         quotes = self.quotes[quote.symbol]
-        place = bisect_left(quotes, (quote.at, quote.id))  # type: ignore[arg-type]
+        place = bisect_left(quotes, (quote.at, quote.id))
         del quotes[place]
         self._pair(quote.symbol, quotes, place, quote.at)
 
@@ -359,9 +359,7 @@ CASES: dict[str, tuple[float, Make]] = {
     **{
         f"as-of, a {what}: keys {keys}, times {moments}": (
             3,
-            lambda rows, part, k=keys, m=moments, q=what == "quote": Asof(
-                k, m, rows, part, of_quotes=q
-            ),
+            partial(Asof, keys, moments, of_quotes=what == "quote"),
         )
         for what in ("trade", "quote")
         for keys, moments in (

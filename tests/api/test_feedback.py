@@ -412,7 +412,7 @@ def test_the_start_is_of_a_new_file_only(tmp_path: Path) -> None:
 
 def test_its_rows_are_stored_as_it_is_said(tmp_path: Path) -> None:
     """`durable=False` begins again in a new process; `codec=` writes what has no plain form."""
-    found = []
+    found: list[tuple[list[str], list[int]]] = []
     for _ in range(2):
         with Database(tmp_path / "db") as db:
             texts = db.table(str, name="texts")

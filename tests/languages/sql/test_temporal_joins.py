@@ -100,8 +100,8 @@ def test_histories_agree_with_the_pairs_of_each_commit(form: str, dialect: Any) 
         expected = model
         if form == "count":
             expected = Counter()
-            for (*_, euros), times in model.items():
-                expected[euros] += times
+            for (*_, euros), count in model.items():
+                expected[euros] += count
             expected = Counter(expected.items())
         assert Counter(map(tuple, view)) == expected
         assert not errors
