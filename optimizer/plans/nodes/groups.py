@@ -215,7 +215,7 @@ class OrderBy(Node):
     facts = Facts(
         calls=(Calls("keys.function", of_input),),
         raises=True,
-        recursion=lambda _: ("order",),
+        recursion=lambda node: ("order",) * len(node.inputs()),
         shapes=_shapes_of_order,
         is_set=lambda node, inputs: node.shown is None and inputs[0],
         costs=costs.logarithmic,
