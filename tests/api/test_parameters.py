@@ -100,9 +100,9 @@ QUERIES: dict[str, Make] = {
     "limit": lambda db, o, n: o.order_by(desc("total")).limit(n),
     "limit, offset": lambda db, o, n: o.order_by("total", "id").limit(n, 2),
     "limit, select": lambda db, o, n: o.order_by("total").limit(n).select("customer"),
-    "limit, sum": lambda db, o, n: o.order_by("total").limit(n).aggregate(Sum("id")),
+    "limit, sum": lambda db, o, n: o.order_by("total", "id").limit(n).aggregate(Sum("id")),
     "limit in a recursion": lambda db, o, n: fixpoint(
-        lambda r: o.order_by("total").limit(n).union(r.where(lambda x: x.id > 3))
+        lambda r: o.order_by("total", "id").limit(n).union(r.where(lambda x: x.id > 3))
     ),
     "limit of a view": lambda db, o, n: o.order_by("total").materialize().limit(n),
     "SQL": lambda db, o, n: db.sql("select id from o where total > :n", n=n),
