@@ -131,6 +131,7 @@ def rounded(rows: Any) -> Counter[Any]:
     )
 
 
+@pytest.mark.filterwarnings("ignore::reactive.UnboundedStateWarning")  # auctions do not close
 @pytest.mark.parametrize("seed", seeds(3, 1))
 def test_the_queries_equal_duckdb_after_each_batch(seed: int) -> None:
     feed = Feed(seed)

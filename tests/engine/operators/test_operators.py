@@ -35,6 +35,7 @@ HELPERS = {
     "frontiers": "what is closed in the rows of a plan: tests/api/test_interval_joins.py",
     "fuse": "several operators as one loop: tests/engine/operators/loops, tests/engine/codegen",
     "hash_matching": "values that may clash: tests/errors/test_made_values_that_clash.py",
+    "next_change": "when a bound that moves changes something: tests/api/test_clock.py",
     "statistics": "what aggregates of statistics keep: tests/api/test_statistics.py",
     "tolerant": "aggregates of one's own that may raise: tests/api/test_rows_that_raise.py",
 }
