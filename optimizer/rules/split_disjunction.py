@@ -29,11 +29,11 @@ Sound:  a pair is made by the first alternative that is true for it, and by no o
         operands make one raise meets all partners (`optimizer.plans.side_conditions`). A row of
         weight n is in at least n pairs if it has a partner, and in none if not. Split semi_joins
         and anti_joins raise nothing at all.
-Needs:  in each alternative an equation or a comparison of both sides, to be found as a key or
-        range, or only conditions of one side, which all pairs of the rows pass; a key or range in
-        one, and none beside the disjunction; alternatives without effects. Except for joins both
-        sides read stored tables, as weights of partners are added; and no recursive relation,
-        which an anti_join would negate.
+Needs:  in each alternative an equation of both sides, to be found as a key, or only conditions of
+        one side, which all pairs of the rows pass; an equation in one, and none beside the
+        disjunction; alternatives without effects. Except for joins both sides read stored tables,
+        as weights of partners are added; and no recursive relation, which an anti_join would
+        negate. Beside a parameter, comparisons are as good as equations.
 Pays:   look-ups instead of all pairs, for an index of each side per alternative. A and B are
         computed once.
 Source: OR expansion of SQL optimizers.
@@ -260,9 +260,12 @@ def _opposite(test: Expr) -> Expr:
 
 
 def _is_looked_up(part: AnyJoin, node: AnyJoin) -> bool:
-    """Return True if a part of a split join finds pairs by a key, or by a range that the join as
-    a whole does not have."""
-    return has_keys(part) or (bounds_of(part) is not None and bounds_of(node) is None)
+    """Return True if a part of a split join finds pairs by a key; or, beside a parameter, by a
+    range that the join as a whole does not have."""
+    if has_keys(part):
+        return True
+    is_range = bounds_of(part) is not None and bounds_of(node) is None
+    return is_range and isinstance(node.right, plan.Table) and node.right.is_value
 
 
 def _equation(value: Expr, item: Expr, of: Shapes) -> Expr:
