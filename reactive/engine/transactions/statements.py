@@ -371,7 +371,10 @@ class Statements:
         try:
             for statement in statements:
                 parts += (statement(),)  # no call follows the change
-            net = consolidate([pair for part in parts for pair in part])
+            pairs: list[Pair] = []
+            for part in parts:
+                pairs += part
+            net = consolidate(pairs)
             if is_noted and net and self._table._node.tracers:
                 self._engine.updates.record(self._table, net, self._engine.version + 1)
             return net
