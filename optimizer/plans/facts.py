@@ -145,6 +145,12 @@ def monotone(node: Any) -> Sequence[Barrier | None]:
     return (None,) * len(node.inputs())
 
 
+def orders(node: Any) -> Sequence[Barrier | None]:
+    """Refuse a recursion through each input: a new row may take the place of another."""
+    barrier: Barrier = "order"
+    return (barrier,) * len(node.inputs())
+
+
 def right_negates(node: Any) -> Sequence[Barrier | None]:
     return (None, "negation")
 

@@ -31,6 +31,7 @@ from optimizer.plans.facts import (
     as_first,
     never,
     of_input,
+    orders,
     same_rows,
     shapes_of_groups,
 )
@@ -215,7 +216,7 @@ class OrderBy(Node):
     facts = Facts(
         calls=(Calls("keys.function", of_input),),
         raises=True,
-        recursion=lambda node: ("order",) * len(node.inputs()),
+        recursion=orders,
         shapes=_shapes_of_order,
         is_set=lambda node, inputs: node.shown is None and inputs[0],
         costs=costs.logarithmic,
@@ -255,7 +256,7 @@ class Top(Node):
     facts = Facts(
         calls=(Calls("key", of_input), Calls("keys.function", of_input)),
         raises=True,
-        recursion=lambda _: ("order",),
+        recursion=orders,
         shapes=same_rows,
         is_set=as_first,
         costs=costs.logarithmic,
