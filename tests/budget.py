@@ -22,7 +22,7 @@ SEED = int(
 )
 """All processes of a run have the same."""
 TIMES = int(os.environ.get("EXAMPLES", "0"))
-SHARE = 20
+SHARE = 26
 """The part of all examples that a sample is."""
 APART = 6
 """Number of cases per sampled case, if the sample has each value of each parameter."""
