@@ -28,6 +28,8 @@ from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, is_nan
 
 NOBODY: Any = object()
 """In place of a partner that is not there: a row may be None."""
+SURE = frozenset({int, str})
+"""Classes whose values are equal to themselves, and to no value of another form."""
 Placed = tuple[Any, Any, Any, int]
 """A row by its key and time: `(key, time, row, weight)`."""
 
@@ -51,6 +53,10 @@ class TimedRows:
     def add(self, time: Any, row: Row, weight: int) -> None:
         """Add to the weight of a row, or change nothing if its time does not compare."""
         held = self._rows.get(time)
+        if held is None and (weight > 0 or (self._is_left and weight)):
+            self._times = insert_in_order(self._times, time)
+            self._rows[time] = (row, weight)
+            return
         was = held is not None and self._are_there(held)
         new: tuple[Row, int] | KeyedValues | None
         if held is None:
@@ -170,6 +176,9 @@ class Nearest:
         """Return the row of the other side for a time; `NOBODY` if there is none."""
         if rows is None:
             return NOBODY
+        if self.is_shared and self._looks_back:
+            found = rows.last_time(time, or_at=self._or_at)
+            return NOBODY if found is None else rows.first_at(found)
         before = rows.last_time(time, or_at=self._or_at) if self._looks_back else None
         after = rows.first_time(time, or_at=self._or_at) if self._looks_ahead else None
         if before is not None and after is not None:
@@ -267,12 +276,17 @@ class AsofJoin:
         """Pair the changed left rows with old partners, then give all left rows their new ones."""
         self.touched += len(left) + len(right)
         out: list[Pair] = []
+        partner_of, right_of = self._nearest.partner, self._right.get
         for row, key, time, weight in _placed(left):
             if time is None:
                 self._add_timeless(row, weight, out)
                 continue
-            self._emit(row, self._nearest.partner(time, self._right.get(key)), weight, out)
+            partner = partner_of(time, right_of(key))
+            if partner is not NOBODY or self._is_left:
+                out.append((self._pair(row, None if partner is NOBODY else partner), weight))
             self._change((key, time, row, weight), is_left=True)
+        if not right:
+            return out
         changed: dict[Any, list[Placed]] = {}
         for row, key, time, weight in _placed(right):
             if time is not None:
@@ -391,9 +405,11 @@ def _placed(delta: Pairs) -> Iterable[tuple[Row, Any, Any, int]]:
     """Return rows with key, time and weight; the time is None for a row that matches nothing."""
     found = []
     for (row, key, time), weight in delta:
-        time = canonical(time)
-        key = match_key(canonical(key))
-        if key is NO_MATCH or is_nan(time):
-            time = None
-        found.append((row, key, time, weight))
+        if key.__class__ not in SURE:
+            key = match_key(canonical(key))
+        if time.__class__ not in SURE:
+            time = canonical(time)
+            if is_nan(time):
+                time = None
+        found.append((row, key, None if key is NO_MATCH else time, weight))
     return found
