@@ -354,6 +354,34 @@ def test_late_queries_of_what_was_dropped_have_all_rows_or_are_refused(
     assert bool(found) or held != "a view"
 
 
+def test_late_queries_of_what_has_closed_have_all_of_it_or_are_refused() -> None:
+    """What the first step emits is held until another one emits; undoing that keeps it."""
+    db = Database()
+    sales = db.stream(Sale, at="at", lateness=0, name="sales")
+    counts = sales.window(tumbling(10), at="at").group_by(lambda s, w: w).aggregate(Count())
+    view = counts.materialize()
+
+    def closed() -> list[tuple[int, int]]:
+        late = view.when_closed(lambda w, n: w.end)
+        kept.append(late.materialize())
+        return sorted((w.start, n) for w, n in kept[-1])
+
+    kept: list[Any] = []
+    sales.add_all([Sale("a", 1, 1), Sale("a", 2, 1)])
+    assert closed() == []
+    sales.add(Sale("a", 25, 1))
+    assert closed() == [(0, 2)]
+    with pytest.raises(KeyError), db.transaction():
+        sales.add(Sale("a", 45, 1))
+        raise KeyError
+    assert closed() == [(0, 2)]
+    sales.add(Sale("a", 35, 1))
+    assert [sorted((w.start, n) for w, n in each) for each in kept] == [[(0, 2), (20, 1)]] * 3
+    assert closed() == [(0, 2), (20, 1)]  # a view that is there holds them
+    kept.clear()
+    assert closed() == [(0, 2), (20, 1)]  # of all rows of the view, by a new operator
+
+
 def test_a_nan_matches_nothing() -> None:
     db = Database()
     prices, sales = (

@@ -86,7 +86,7 @@ class Node:
             "step",
             "compiled_step",
         ),
-        *("drops", "forgets", "note", "query", "undo", "watched", "watchers", "__weakref__"),
+        *("forgets", "note", "query", "undo", "watched", "watchers", "__weakref__"),
         *(
             "_arrived",
             "_is_made_deferred",
@@ -143,11 +143,9 @@ class Node:
         """Counts the rows of a table; None for other nodes."""
         self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
         is_unstored = not inputs and isinstance(plan, Table) and not plan.stored
-        self.drops = graph.forgets and drops_rows(operator, inputs)
-        """True if the operator has emitted rows that are held neither here nor below."""
         self.forgets: bool = (
             is_unstored
-            or self.drops
+            or (graph.forgets and drops_rows(operator, inputs))
             or (self.contents is None and any(source.forgets for source in inputs))
         )
         """True if rows that it has emitted may be held nowhere, neither here nor below."""
@@ -210,6 +208,12 @@ class Node:
             self.undo = getattr(operator, "undo", _finalize_nothing)
             self.finalize = getattr(operator, "commit", _finalize_nothing)
             self.stateful = hasattr(operator, "undo")
+
+    @property
+    def drops(self) -> bool:
+        """True if the operator has emitted rows that may be held neither here nor below."""
+        has_dropped: bool = getattr(self.operator, "has_dropped", True)
+        return has_dropped and self.graph.forgets and drops_rows(self.operator, self.inputs)
 
     def replace(self, operator: Any) -> None:
         """Replace the operator by another operator that has the same state."""

@@ -289,7 +289,10 @@ class ClosedRows:
     """
 
     forgets: ClassVar[bool] = True
-    __slots__ = ("_due", "_frontier", "_gone", "_last", "_marks", "_numbers", "_rows", "touched")
+    __slots__ = (
+        *("_due", "_first", "_frontier", "_gone", "_last", "_marks", "_numbers", "_rows"),
+        *("_was_first", "_had_dropped", "has_dropped", "touched"),
+    )
 
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
@@ -302,6 +305,11 @@ class ClosedRows:
         """The rows that the last step changed, with their weights before it."""
         self._gone: tuple[list[tuple[Any, int, Row]], list[Any]] = ([], self._marks)
         """The entries that the last step took, and the watermarks before it."""
+        self._first: list[Pair] = []
+        """The rows that a step emitted, while no other one has emitted any."""
+        self.has_dropped = False
+        """True if rows that were emitted are held no more."""
+        self._was_first, self._had_dropped = self._first, False
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
@@ -319,7 +327,12 @@ class ClosedRows:
             if weight > 0 and value is not None and not is_nan(value):
                 heappush(self._due, (value, next(self._numbers), row))
         self._marks = marks
-        return self._take_closed()
+        out = self._take_closed()
+        self._was_first, self._had_dropped = self._first, self.has_dropped
+        if out:
+            self.has_dropped |= bool(self._first)
+            self._first = [] if self.has_dropped else out
+        return out
 
     def _add(self, row: Row, weight: int) -> None:
         before = self._rows.get(row, 0)
@@ -349,6 +362,7 @@ class ClosedRows:
         """Revert the last step; entries of rows that came with it are skipped when they are due."""
         for row, weight in reversed(self._last):
             self._set(row, weight)
+        self._first, self.has_dropped = self._was_first, self._had_dropped
         gone, self._marks = self._gone
         for entry in gone:
             heappush(self._due, entry)
@@ -356,10 +370,11 @@ class ClosedRows:
 
     def commit(self) -> None:
         self._last, self._gone = [], ([], self._marks)
+        self._was_first, self._had_dropped = self._first, self.has_dropped
 
     def contents(self) -> Iterable[Pair]:
-        """Return no rows: nobody holds those that were emitted."""
-        return ()
+        """Return the rows that were emitted; none of them once some are held no more."""
+        return self._first
 
     def footprint(self) -> tuple[int, int]:
         """Return the number of rows that wait, and the approximate bytes of the state."""
