@@ -307,7 +307,7 @@ def _build_probe(
             join, parts[-1], tuple(chain), *operators, recall, by_range=by_range
         )
     made = builder.node(node, inputs, make, all_callables(parts), partnered=_partnered_ports(join))
-    made.forgets |= node.sink is None and _is_expiring(left)
+    made.forgets |= builder.graph.forgets and node.sink is None and _is_expiring(left)
     return made
 
 
@@ -335,7 +335,7 @@ def _build_match(
         blamed=() if has_index else (match.right_key,),
     )
     made.partnered = _partnered_ports(join, made.operator)
-    made.forgets |= _is_expiring(left)
+    made.forgets |= builder.graph.forgets and _is_expiring(left)
     return made
 
 

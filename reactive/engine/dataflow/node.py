@@ -145,7 +145,7 @@ class Node:
         is_unstored = not inputs and isinstance(plan, Table) and not plan.stored
         self.forgets: bool = (
             is_unstored
-            or (graph.forgets and drops_rows(operator, inputs))
+            or (graph.forgets and getattr(operator, "forgets", False))
             or (self.contents is None and any(source.forgets for source in inputs))
         )
         """True if rows that it has emitted may be held nowhere, neither here nor below."""
@@ -212,8 +212,8 @@ class Node:
     @property
     def drops(self) -> bool:
         """True if the operator has emitted rows that may be held neither here nor below."""
-        has_dropped: bool = getattr(self.operator, "has_dropped", True)
-        return has_dropped and self.graph.forgets and drops_rows(self.operator, self.inputs)
+        is_made = self.forgets and self.contents is not None and bool(self.inputs)
+        return is_made and getattr(self.operator, "has_dropped", True)
 
     def replace(self, operator: Any) -> None:
         """Replace the operator by another operator that has the same state."""
@@ -333,14 +333,6 @@ class Node:
     def leaves(self) -> list[Any]:
         """Return the channels of the leaves that depend on this node."""
         return [node.leaf for node in self.downstream() if node.leaf is not None]
-
-
-def drops_rows(operator: Any, inputs: Sequence[Node]) -> bool:
-    """Return True if an operator drops what it has emitted, or reads an index that drops rows."""
-    return getattr(operator, "forgets", False) or any(
-        getattr(source.operator, "forgets", False) and hasattr(source.operator, "index")
-        for source in inputs
-    )
 
 
 def is_deferred(node: Node) -> bool:
