@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter, itemgetter
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
@@ -125,7 +125,8 @@ def once(node: plan.Node, name: str, compute: Callable[[Any], T]) -> T:
     """Return a fact of a node by itself; computed once per node."""
     if name not in node.known:
         node.known[name] = compute(node)
-    return cast(T, node.known[name])
+    found: T = node.known[name]
+    return found
 
 
 def _shapes(node: plan.Node) -> Shapes:

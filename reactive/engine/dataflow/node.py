@@ -143,11 +143,7 @@ class Node:
         """Counts the rows of a table; None for other nodes."""
         self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
         is_unstored = not inputs and isinstance(plan, Table) and not plan.stored
-        self.forgets: bool = (
-            is_unstored
-            or (graph.forgets and getattr(operator, "forgets", False))
-            or (self.contents is None and any(source.forgets for source in inputs))
-        )
+        self.forgets = is_unstored or (graph.forgets and _forgets(operator, inputs))
         """True if rows that it has emitted may be held nowhere, neither here nor below."""
         self.leaf: Any = None
         self.query: Segment | None = None
@@ -333,6 +329,13 @@ class Node:
     def leaves(self) -> list[Any]:
         """Return the channels of the leaves that depend on this node."""
         return [node.leaf for node in self.downstream() if node.leaf is not None]
+
+
+def _forgets(operator: Any, inputs: Sequence[Node]) -> bool:
+    """Return True if rows that an operator emits may be held neither by it nor below it."""
+    if getattr(operator, "forgets", False):
+        return True
+    return not hasattr(operator, "contents") and any(source.forgets for source in inputs)
 
 
 def is_deferred(node: Node) -> bool:
