@@ -185,6 +185,6 @@ class Histories:
                 forms[("clear", place)] = 2
                 forms[("replace_all", place, *self._rows(place))] = 2
                 forms[("replace_where", place, self._some(4), *self._rows(place))] = 3
-            else:
+            elif not any(each.flows for each in self._tables):  # look-ups would see the debts
                 forms[("owe", place, row)] = 12
         return self._random.choices(list(forms), list(forms.values()))[0]

@@ -18,7 +18,9 @@ from collections.abc import Sequence
 from operator import neg
 from typing import Any
 
+from optimizer.kinds.fields import compared_names
 from reactive.engine.collections.order import FIRST, LAST, sort_key
+from reactive.engine.collections.sorted_copies import value_key
 from reactive.engine.collections.sorting import reversed_key
 from reactive.engine.collections.value_order import Directions, rank, rank_of
 
@@ -137,8 +139,16 @@ _INTS, _TEXTS = frozenset([int]), frozenset([str])
 
 
 def tie_of(head: Any, cell: Any) -> Any:
-    """Return what orders peers, whatever their order of arrival."""
-    return rank_of(head), rank_of(cell)
+    """Return what orders peers, whatever their order of arrival: records are by their fields."""
+    return _tie(head), _tie(cell)
+
+
+def _tie(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return ("tuple", tuple(map(_tie, value)))
+    if compared_names(type(value)):
+        return (type(value).__name__, value_key(value))
+    return rank_of(value)
 
 
 def hash_of(head: Any, cell: Any) -> Any:
