@@ -95,12 +95,18 @@ class Disjunction:
     failed: tuple[Expr, ...]
     after: tuple[Expr, ...]
 
-    def failed_before(self, place: int) -> tuple[Expr, ...]:
-        """Return the tests that the earlier alternatives are false, but for those that never are
-        true together with the one at `place`."""
-        own = self.alternatives[place]
-        earlier = zip(self.alternatives[:place], self.failed, strict=False)
-        return tuple(failed for other, failed in earlier if not _exclude(other, own))
+    def failed_before(self, place: int, of: Shapes) -> tuple[Expr, ...]:
+        """Return the tests that the earlier alternatives are false.
+
+        An alternative that excludes the one at `place` is not tested, unless its test guards one
+        that may raise.
+        """
+        own = conjuncts(self.alternatives[place])
+        kept: list[Expr] = []
+        for other, failed in reversed([*zip(self.alternatives[:place], self.failed, strict=False)]):
+            if not (_exclude(other, own, of) and all(total(each, of) for each in kept)):
+                kept.append(failed)
+        return tuple(reversed(kept))
 
 
 def split_disjunction(node: plan.Node) -> plan.Node:
@@ -242,11 +248,17 @@ def alternatives_of(test: Expr, of: Shapes) -> tuple[Expr, ...]:
             return (test,)
 
 
-def _exclude(one: Expr, other: Expr) -> bool:
-    """Return True if a condition of one alternative is the opposite of a condition of the other."""
-    known = {each.test if isinstance(each, Guard) else each for each in conjuncts(one)}
-    tests = (each.test if isinstance(each, Guard) else each for each in conjuncts(other))
-    return any(_opposite(test) in known for test in tests)
+def _exclude(other: Expr, own: Sequence[Expr], of: Shapes) -> bool:
+    """Return True if a condition is the opposite of one of the other alternative, and is asked
+    before any that may raise."""
+    known = {each.test if isinstance(each, Guard) else each for each in conjuncts(other)}
+    for each in own:
+        test = each.test if isinstance(each, Guard) else each
+        if _opposite(test) in known:
+            return True
+        if not total(each, of):
+            return False
+    return False
 
 
 def _opposite(test: Expr) -> Expr:
@@ -288,7 +300,7 @@ def _joins(node: plan.Join, on: Lifted, parts: Disjunction, *, is_result: bool) 
         keys += _is_looked_up(own, node)
         if not _is_looked_up(own, node) and not (is_result and residual(own) is None):
             return None
-        failed = parts.failed_before(place)
+        failed = parts.failed_before(place, pair_shapes(node))
         match = _match_of_alternative(on, (*parts.before, *failed), alternative, parts.after)
         join = plan.Join(left, right, match)
         if _is_looked_up(own, node) and not _is_looked_up(join, node):

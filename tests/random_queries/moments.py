@@ -38,7 +38,8 @@ def windows(kind: str, minutes: Sequence[int], at: datetime) -> list[Span]:
 
 def sessions(rows: Rows, at: Any, by: Any, gap: timedelta) -> list[tuple[Any, Span]]:
     """Pair each row that has a moment with its session: it grows while a row is near its ends."""
-    timed = [(row, at(row), frozen(by(row))) for row in rows if at(row) is not None]
+    keyed = [(row, at(row), frozen(by(row))) for row in rows]
+    timed = [each for each in keyed if each[1] is not None]
     found = []
     for row, first, key in timed:
         own = [moment for _, moment, other in timed if other == key]
