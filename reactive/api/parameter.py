@@ -15,6 +15,7 @@ Cost:   of `set`: the rows of the views for which another value makes a differen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from optimizer.plans.nodes.sources import key_of_value
@@ -24,6 +25,7 @@ from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.runtime.boundary import boundary, hide
 from reactive.engine.runtime.closeable import hint
 from reactive.engine.runtime.foreign_names import OF_PARAMETERS
+from reactive.engine.runtime.interrupts import surely
 from reactive.engine.storage.store import Duplicate
 from reactive.engine.transactions.statements import Statements
 from reactive.errors import PlanError, TableError
@@ -122,24 +124,24 @@ class _OneValue(Statements):
 
     def add(self, row: Row, count: int = 1, **options: Any) -> list[Pair]:
         self._refuse_none(row)
-        return self._checked(super().add(row, count, **options))
+        return self._whole(lambda: Statements.add(self, row, count, **options))
 
     def add_all(self, rows: Iterable[Row], known: Any = None, **options: Any) -> Sequence[Pair]:
         checked = list(rows)
         for row in checked:
             self._refuse_none(row)
-        return self._checked(super().add_all(checked, known, **options))
+        return self._whole(lambda: Statements.add_all(self, checked, known, **options))
 
     def remove(self, row: Row, count: int = 1, **options: Any) -> list[Pair]:
-        return self._checked(super().remove(row, count, **options))
+        return self._whole(lambda: Statements.remove(self, row, count, **options))
 
     def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
-        return self._checked(super().remove_all(rows))
+        return self._whole(lambda: Statements.remove_all(self, rows))
 
     def together(
         self, *statements: Callable[[], Sequence[Pair]], is_noted: bool = False
     ) -> list[Pair]:
-        return self._checked(super().together(*statements, is_noted=is_noted))
+        return self._whole(lambda: Statements.together(self, *statements, is_noted=is_noted))
 
     def _refuse_none(self, row: Row) -> None:
         if row is None:
@@ -148,23 +150,33 @@ class _OneValue(Statements):
                 "  set a value that stands for nothing, and test for it in the query"
             )
 
-    def _checked(self, delta: D) -> D:
-        """Return the delta of a whole statement; take it back if it is refused.
+    def _whole(self, change: Callable[[], D]) -> D:
+        """Return the delta of a statement; take it back if it is refused, or broken off.
 
-        It is if it leaves no row, or several, or a value that the parameter does not take.
+        It is refused if it leaves no row, or several, or a value that the parameter does not take.
         """
         if self.is_part:
-            return delta
-        refusal = (
-            self._table._refusal_of(delta)  # type: ignore[attr-defined]
-            if len(self.store) == 1
-            else f"cannot change the rows of parameter {self._table.name!r}: it has one value\n"
+            return change()  # no call follows the change
+        done: list[D] = []
+        try:
+            done += (change(),)
+            refusal = self._refusal_of_rest(done[0])
+            if refusal is None:
+                return done[0]
+            raise TableError(refusal)
+        except BaseException:
+            for delta in done:
+                surely(partial(self.store.revert, delta))
+            raise
+
+    def _refusal_of_rest(self, delta: Sequence[Pair]) -> str | None:
+        """Return why what a delta leaves is refused; None if it is not."""
+        if len(self.store) == 1:
+            return self._table._refusal_of(delta)  # type: ignore[attr-defined, no-any-return]
+        return (
+            f"cannot change the rows of parameter {self._table.name!r}: it has one value\n"
             "  set(value) changes it"
         )
-        if refusal is not None:
-            self.store.revert(delta)
-            raise TableError(refusal)
-        return delta
 
     def _refusal(self, row: Row, error: BaseException, count: int = 1) -> BaseException:
         if isinstance(error, Duplicate):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 from random import Random
@@ -611,3 +612,26 @@ def test_a_window_is_that_of_sql() -> None:
     theirs = db.sql(text)
     assert sorted(map(tuple, theirs.materialize())) == sorted(mine.materialize())
     assert "reduce RANK()" in str(theirs.explain()) and "reduce rank()" in str(mine.explain())
+
+
+def test_rows_with_equal_keys_stand_in_the_order_of_their_fields() -> None:
+    """Of numbers by their values, not by their texts, in any order of arrival."""
+
+    @dataclass(frozen=True)
+    class Part:
+        id: int
+        size: float | None
+        at: timedelta
+
+    rows = [
+        Part(number, size, timedelta(hours=hours))
+        for number in (9, 10)
+        for size in (None, -2.0, -1.0, 5e-324, 9.0, 10.0)
+        for hours in (9, 10)
+    ]
+    for seed in range(3):
+        table = Database().table(Part)
+        view = table.over(order=lambda p: 0).select(lambda p, w: (w.row_number(), p)).materialize()
+        for row in Random(seed).sample(rows, len(rows)):
+            table.add(row)
+        assert [part for _, part in sorted(view, key=lambda each: each[0])] == rows

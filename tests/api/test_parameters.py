@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -29,7 +30,8 @@ from reactive import (
     session,
     tumbling,
 )
-from tests.budget import examples
+from tests.budget import SEED, examples
+from tests.moments import Moments
 
 
 @dataclass(frozen=True)
@@ -427,3 +429,19 @@ def test_a_row_may_be_a_parameter() -> None:
     assert {row.id for row in view} == {5, 7, 9}
     at.set(replace(at(), customer=0))
     assert {row.id for row in view} == {4, 6, 8}
+
+
+def test_a_commit_that_is_interrupted_sets_all_or_nothing() -> None:
+    """At any moment of a transaction that changes a row, a parameter and another table."""
+    seen = set()
+    for moment in range(SEED % 3, 600, 3):
+        db = Database()
+        pairs, orders = db.table(tuple[int, int], name="pairs"), db.table(Order, key="id")
+        n = db.parameter(2)
+        pairs.add((1, 2))
+        with contextlib.suppress(KeyboardInterrupt), Moments(moment), db.transaction():
+            pairs.update((1, 2), (1, 3))
+            n.set(0)
+            orders.upsert(Order(1, 0, 5.0, START))
+        seen.add((next(iter(pairs))[1], n(), len(orders)))
+    assert seen == {(2, 2, 0), (3, 0, 1)}
