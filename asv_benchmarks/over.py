@@ -14,13 +14,12 @@ from __future__ import annotations
 import argparse
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
 from asv_benchmarks.measure import SEED
 from asv_benchmarks.table import machine, markdown
-from asv_benchmarks.turns import Times, beside, in_turns, unwatched
+from asv_benchmarks.turns import beside, times
 from reactive import Database, Relation, RowWindow
 
 
@@ -158,6 +157,8 @@ CASES: dict[str, tuple[Callable[[Windowed], Relation[Any]], type[Twin]]] = {
 class Sides:
     """The engine and the twin over equal rows, and the changes that both get."""
 
+    batch = 1
+
     def __init__(self, name: str, rows: int, part: int) -> None:
         self.random = Random(SEED)
         query, twin = CASES[name]
@@ -212,28 +213,10 @@ class Sides:
         self.calls[1] += 1
 
 
-def times(name: str, rows: int, part: int, turns: int, chunk: int) -> Times:
-    """Return the seconds of a change of both sides, in turns."""
-    sides = Sides(name, rows, part)
-    both = [sides.engine, sides.by_hand]
-    found: Times = ([], [])
-    with unwatched():
-        for turn in range(1 + turns):
-            changes = sides.changes(chunk)
-            do = partial(_change, changes)
-            in_turns(both, found if turn else ([], []), do, len(changes))
-    sides.check()
-    return found
-
-
-def _change(changes: Sequence[Change], side: Callable[[Sequence[Change]], None]) -> None:
-    side(changes)
-
-
 def table(rows: int, part: int, turns: int = 15, chunk: int = 200) -> list[str]:
     lines = []
     for name in CASES:
-        found = beside(times(name, rows, part, turns, chunk))
+        found = beside(times(Sides(name, rows, part), turns, chunk))
         lines.append([name, f"{found.engine:.1f}", f"{found.twin:.1f}", f"{found.ratio:.1f}"])
     return markdown(["one change of", "engine, us", "by hand, us", "times"], lines)
 

@@ -1,4 +1,4 @@
-"""As-of joins, look-ups of events and sessions beside hand-written programs, in one process.
+"""Time as-of joins, look-ups of events and sessions beside hand-written programs, in one process.
 
     as-of, a trade      bisect the quotes of its symbol
     as-of, a quote      bisect the trades up to the next quote, and pair them again
@@ -21,11 +21,11 @@ from functools import partial
 from random import Random
 from statistics import quantiles
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from asv_benchmarks.measure import SEED
 from asv_benchmarks.table import machine, markdown
-from asv_benchmarks.turns import Times, beside, in_turns, unwatched
+from asv_benchmarks.turns import TwoSides, beside, times, unwatched
 from reactive import Count, Database, session
 
 START = datetime(2024, 1, 1)
@@ -59,15 +59,6 @@ MOMENTS: dict[str, Callable[[int], Any]] = {
     "floats": lambda n: n / 8,
     "datetimes": lambda n: START + n * SECOND,
 }
-
-
-class Sides(Protocol):
-    """The engine and a twin over equal rows, and the changes that both get."""
-
-    def changes(self, count: int) -> list[Any]: ...
-    def engine(self, changes: Sequence[Any]) -> None: ...
-    def by_hand(self, changes: Sequence[Any]) -> None: ...
-    def check(self) -> None: ...
 
 
 class Calls:
@@ -144,6 +135,8 @@ END = float("inf")
 class Asof:
     """Trades with the last quote of their symbol; quotes of a symbol differ in their times."""
 
+    batch = 1
+
     def __init__(self, keys: str, moments: str, rows: int, part: int, *, of_quotes: bool) -> None:
         self.random = Random(SEED)
         self._key, self._moment = KEYS[keys], MOMENTS[moments]
@@ -213,7 +206,7 @@ class LookUp:
 
     def __init__(self, rows: int, batch: int) -> None:
         self.random = Random(SEED)
-        self._rows, self._batch, self._number = rows, batch, 0
+        self._rows, self.batch, self._number = rows, batch, 0
         self._last = START - SECOND
         self.sums = [0, 0]
         db = Database()
@@ -227,9 +220,9 @@ class LookUp:
 
     def changes(self, count: int) -> list[Any]:
         found = []
-        for _ in range(max(count // self._batch, 1)):
+        for _ in range(max(count // self.batch, 1)):
             commit = []
-            for _ in range(self._batch):
+            for _ in range(self.batch):
                 self._number += 1
                 symbol = self.random.randrange(self._rows)
                 commit.append(Trade(self._number, symbol, START + self._number * SECOND, 1))
@@ -311,6 +304,8 @@ class SessionTwin:
 class Sessions:
     """The number of clicks of each session, of `part` clicks per user in sessions of some ten."""
 
+    batch = 1
+
     def __init__(self, rows: int, part: int) -> None:
         self.random = Random(SEED)
         self._users, self._number = max(rows // part, 1), rows
@@ -354,7 +349,7 @@ class Sessions:
         assert sorted(self.view) == sorted(shown)
 
 
-Make = Callable[[int, int], Sides]
+Make = Callable[[int, int], TwoSides]
 CASES: dict[str, tuple[float, Make]] = {
     **{
         f"as-of, a {what}: keys {keys}, times {moments}": (
@@ -375,20 +370,7 @@ CASES: dict[str, tuple[float, Make]] = {
 }
 
 
-def times(sides: Sides, turns: int, chunk: int) -> Times:
-    """Return the seconds of a change of both sides, in turns."""
-    both = [sides.engine, sides.by_hand]
-    found: Times = ([], [])
-    with unwatched():
-        for turn in range(1 + turns):
-            changes = sides.changes(chunk)
-            do = partial(_change, changes)
-            in_turns(both, found if turn else ([], []), do, chunk)
-    sides.check()
-    return found
-
-
-def slowest(sides: Sides, count: int) -> tuple[float, float]:
+def slowest(sides: TwoSides, count: int) -> tuple[float, float]:
     """Return the microseconds of the change that 99 of 100 are faster than, of both sides."""
     found: tuple[list[float], list[float]] = ([], [])
     with unwatched():
@@ -399,10 +381,6 @@ def slowest(sides: Sides, count: int) -> tuple[float, float]:
                 found[place].append((perf_counter() - began) * 1e6)
     engine, twin = (quantiles(each, n=100)[-1] if len(each) > 1 else each[0] for each in found)
     return engine, twin
-
-
-def _change(changes: Sequence[Any], side: Callable[[Sequence[Any]], None]) -> None:
-    side(changes)
 
 
 def table(rows: int, part: int, turns: int = 15, chunk: int = 1_000, only: str = "") -> list[str]:

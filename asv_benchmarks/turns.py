@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from statistics import median
 from time import process_time
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from asv_benchmarks.workload import Change, OldNew, Row, Rows, Side, TableDelta, load
 from reactive import Delta
@@ -154,3 +154,32 @@ def _apply(changes: list[Change], side: Side) -> None:
     verbs = side.verbs()
     for table, row, weight in changes:
         verbs[table][weight < 0](row)
+
+
+class TwoSides(Protocol):
+    """The engine and a twin over equal rows, and the changes that both get."""
+
+    batch: int
+    """Rows that one of the changes has."""
+
+    def changes(self, count: int) -> list[Any]: ...
+    def engine(self, changes: Sequence[Any]) -> None: ...
+    def by_hand(self, changes: Sequence[Any]) -> None: ...
+    def check(self) -> None: ...
+
+
+def times(sides: TwoSides, turns: int, chunk: int) -> Times:
+    """Return the seconds of a change of both sides, in turns of about `chunk` changes."""
+    both = [sides.engine, sides.by_hand]
+    found: Times = ([], [])
+    with unwatched():
+        for turn in range(1 + turns):
+            changes = sides.changes(chunk)
+            do = partial(_change, changes)
+            in_turns(both, found if turn else ([], []), do, len(changes) * sides.batch)
+    sides.check()
+    return found
+
+
+def _change(changes: Sequence[Any], side: Callable[[Sequence[Any]], None]) -> None:
+    side(changes)

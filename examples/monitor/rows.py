@@ -89,7 +89,7 @@ class Card(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What people are told: an incident was raised, escalated, acknowledged, or ended."""
+    """A notice that people get: an incident was raised, escalated, acknowledged, or ended."""
 
     at: datetime
     incident: int

@@ -57,7 +57,7 @@ class Unreadable(Exception):
 
 
 class Board:
-    """What the page shows, and the wait for its changes."""
+    """The state that the page shows, and the wait for its changes."""
 
     def __init__(self, monitor: Monitor) -> None:
         self.monitor = monitor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
@@ -319,6 +319,19 @@ def drawn_step(random: Random, scores: Any) -> None:
                     scores.add(row._replace(points=random.randrange(12)))
 
 
+def played_steps(random: Random, db: Database, scores: Any, count: int) -> Iterator[int]:
+    """Play steps, each a commit, and yield after each; every fourth commit is refused."""
+    for step in range(count):
+        if step % 4 == 3:
+            with pytest.raises(ZeroDivisionError), db.transaction():
+                drawn_step(random, scores)
+                scores.add(Score(1, 1, 99, None))
+        else:
+            with db.transaction():
+                drawn_step(random, scores)
+        yield step
+
+
 @pytest.mark.parametrize("seed", seeds(24, 4))
 def test_answers_after_each_change_are_those_of_sorted_lists(seed: int) -> None:
     """All functions over some sorts; a commit in four is rolled back, another is refused."""
@@ -333,14 +346,7 @@ def test_answers_after_each_change_are_those_of_sorted_lists(seed: int) -> None:
             made = SORTS[sort][0](scores).select(call)
             views[name, sort] = (made.materialize(), answer)
     refusing = scores.select(lambda s: 1 // (s.points - 99)).materialize()
-    for step in range(8):
-        if step % 4 == 3:
-            with pytest.raises(ZeroDivisionError), db.transaction():
-                drawn_step(random, scores)
-                scores.add(Score(1, 1, 99, None))
-        else:
-            with db.transaction():
-                drawn_step(random, scores)
+    for step in played_steps(random, db, scores, 8):
         for (name, sort), (view, answer) in views.items():
             assert_as_expected(view, list(scores), sort, answer, name)
             if step in (3, 7):
@@ -615,7 +621,7 @@ def test_a_window_is_that_of_sql() -> None:
 
 
 def test_rows_with_equal_keys_stand_in_the_order_of_their_fields() -> None:
-    """Of numbers by their values, not by their texts, in any order of arrival."""
+    """Numbers compare by their values, not by their texts, in any order of arrival."""
 
     @dataclass(frozen=True)
     class Part:

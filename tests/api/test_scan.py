@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Database, PlanError, desc, live
-from tests.api.test_over import NAN, SORTS, Rows, Score, drawn_row, drawn_step, parts_in_order
+from tests.api.test_over import NAN, SORTS, Rows, Score, drawn_row, parts_in_order, played_steps
 from tests.budget import seeds
 from tests.thresholds import THRESHOLDS, thresholds
 
@@ -129,14 +129,7 @@ def play(random: Random) -> None:
             made = SORTS[sort][0](scores).select(call)
             views[name, sort] = (made.materialize(), folding)
     refusing = scores.select(lambda s: 1 // (s.points - 99)).materialize()
-    for step in range(10):
-        if step % 4 == 3:
-            with pytest.raises(ZeroDivisionError), db.transaction():
-                drawn_step(random, scores)
-                scores.add(Score(1, 1, 99, None))
-        else:
-            with db.transaction():
-                drawn_step(random, scores)
+    for step in played_steps(random, db, scores, 10):
         for (name, sort), (view, folding) in views.items():
             assert Counter(map(repr, view)) == expected(list(scores), sort, folding), (name, sort)
             if step in (3, 9):

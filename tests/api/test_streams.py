@@ -355,7 +355,7 @@ def test_late_queries_of_what_was_dropped_have_all_rows_or_are_refused(
 
 
 def test_late_queries_of_what_has_closed_have_all_of_it_or_are_refused() -> None:
-    """What the first step emits is held until another one emits; undoing that keeps it."""
+    """Rows that the first step emits are held until another one emits; undoing that keeps them."""
     db = Database()
     sales = db.stream(Sale, at="at", lateness=0, name="sales")
     counts = sales.window(tumbling(10), at="at").group_by(lambda s, w: w).aggregate(Count())

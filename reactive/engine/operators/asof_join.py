@@ -53,10 +53,6 @@ class TimedRows:
     def add(self, time: Any, row: Row, weight: int) -> None:
         """Add to the weight of a row, or change nothing if its time does not compare."""
         held = self._rows.get(time)
-        if held is None and (weight > 0 or (self._is_left and weight)):
-            self._times = insert_in_order(self._times, time)
-            self._rows[time] = (row, weight)
-            return
         was = held is not None and self._are_there(held)
         new: tuple[Row, int] | KeyedValues | None
         if held is None:
@@ -176,9 +172,6 @@ class Nearest:
         """Return the row of the other side for a time; `NOBODY` if there is none."""
         if rows is None:
             return NOBODY
-        if self.is_shared and self._looks_back:
-            found = rows.last_time(time, or_at=self._or_at)
-            return NOBODY if found is None else rows.first_at(found)
         before = rows.last_time(time, or_at=self._or_at) if self._looks_back else None
         after = rows.first_time(time, or_at=self._or_at) if self._looks_ahead else None
         if before is not None and after is not None:
@@ -281,9 +274,7 @@ class AsofJoin:
             if time is None:
                 self._add_timeless(row, weight, out)
                 continue
-            partner = partner_of(time, right_of(key))
-            if partner is not NOBODY or self._is_left:
-                out.append((self._pair(row, None if partner is NOBODY else partner), weight))
+            self._emit(row, partner_of(time, right_of(key)), weight, out)
             self._change((key, time, row, weight), is_left=True)
         if not right:
             return out

@@ -388,8 +388,8 @@ def _frontier_of_asof(node: plan.AsofJoin, expr: Expr, left: plan.Node) -> Front
 
 @record
 class Reach:
-    """What a join says about a pair: the value of one side, less `delay`, is at least that of the
-    other."""
+    """A bound that a join sets for its pairs: the value of one side, less `delay`, is at least that
+    of the other."""
 
     is_left: bool
     """True if `high` is a value of the left, and `low` one of the right."""

@@ -1,4 +1,4 @@
-"""What `explain(costs=True)` says of a window's columns, beside what changes do."""
+"""Claims of `explain(costs=True)` about a window's columns, beside what changes do."""
 
 from __future__ import annotations
 
