@@ -680,20 +680,30 @@ class Database(Uncopyable, Closeable):
 
     def datalog(
         self,
-        text: str,
+        text: str | os.PathLike[str],
         /,
         *,
         inputs: Mapping[str, AnyRelation] | None = None,
         bits: int | None = None,
+        functors: Mapping[str, Callable[..., Any]] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        max_rounds: int | None = 10_000,
     ) -> programs.Program:
         """Return the relations that a Datalog program defines, as live relations by name.
 
         Parameters
         ----------
-        text: a program in the core of Soufflé's language, see docs/datalog.md.
+        text: a program in the core of Soufflé's language, see docs/datalog.md; or the path of a
+            file with one.
         inputs: relations by name, for the program to read. Other relations that are declared
             `.input` are the tables of these names, which are created if they do not exist.
         bits: 32 or 64 for integers that wrap around as in Soufflé; by default they are unbounded.
+        functors: callables by name, for the functors that the program declares by `.functor`; each
+            gives the same result for the same arguments.
+        folder: the folder of included files, and of files of facts; by default that of the program,
+            if `text` is a path.
+        max_rounds: the most rounds of relations that compute new values from their own, such as
+            `n + 1`; more are a `FixpointError`. None for no limit.
 
         The relations are sets of named tuples with the declared columns.
 
@@ -719,7 +729,14 @@ class Database(Uncopyable, Closeable):
         [cousins(x='kim', y='lou'), cousins(x='lou', y='kim')]
         """
         return programs.program_of(
-            self._engine, text, inputs or {}, bits, lambda kind, name: self.table(kind, name=name)
+            self._engine,
+            text,
+            inputs or {},
+            bits,
+            lambda kind, name: self.table(kind, name=name),
+            functors or {},
+            folder,
+            max_rounds,
         )
 
     def drop(self, table: Table[Any], *, views: bool = False) -> None:

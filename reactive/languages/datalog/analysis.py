@@ -38,6 +38,7 @@ from dataclasses import replace
 from optimizer.errors import StratificationError
 from optimizer.plans.components import strongly_connected
 from optimizer.record import record
+from reactive.languages.datalog.clause_rules import counters_in, rules_of
 from reactive.languages.datalog.definitions import ProgramDefinitions
 from reactive.languages.datalog.inference import Kinds
 from reactive.languages.datalog.rules import (
@@ -60,7 +61,6 @@ from reactive.languages.datalog.rules import (
     names_within,
     rename_variables,
     renamed_goal,
-    rules_of,
     terms_of,
     variables,
 )
@@ -394,7 +394,18 @@ def analyse_program(definitions: ProgramDefinitions) -> Analysis:
     }
     rules = {name: tuple(rule for rule in some if rule.goals) for name, some in every.items()}
     facts = {name: tuple(rule for rule in some if not rule.goals) for name, some in every.items()}
-    return Analysis(definitions, rules, facts, kinds, strata(rules))
+    order = strata(rules)
+    for group in order:
+        _refuse_counters(frozenset(group), rules)
+    return Analysis(definitions, rules, facts, kinds, order)
+
+
+def _refuse_counters(group: frozenset[str], rules: Mapping[str, Sequence[Rule]]) -> None:
+    """Refuse counters in a rule that reads its own stratum: each row would make a new one."""
+    for rule in (rule for name in group for rule in rules[name]):
+        if any(read.name in group for read in dependencies(rule.goals)):
+            for counter in counters_in(rule):
+                raise wrong(counter.at, "autoinc() cannot stand in a recursive rule")
 
 
 def _rules(definitions: ProgramDefinitions) -> dict[str, list[Rule]]:

@@ -17,7 +17,7 @@ from optimizer.record import record
 from reactive.languages.datalog import rules
 from reactive.languages.datalog.inference import KindedColumn, ProgramTypes
 from reactive.languages.datalog.parser import parse
-from reactive.languages.datalog.tokens import Span, suggest_name, wrong
+from reactive.languages.datalog.tokens import Span, Token, suggest_name, wrong
 
 _Naming = Callable[[str], str]
 MOST = 100
@@ -230,6 +230,8 @@ def _in_scope(statement: rules.Statement, scope: _Scope) -> rules.Statement:
             return replace(statement, name=scope.relation(name))
         case rules.Clause():
             return _with_names(statement, scope.relation, scope.type)
+        case rules.FunctorDeclaration():
+            return statement
         case _:
             raise TypeError(f"no statement of a program: {type(statement).__name__}")
 
@@ -301,7 +303,7 @@ class ProgramDefinitions:
         return frozenset(found)
 
 
-def definitions_of(text: str) -> ProgramDefinitions:
+def definitions_of(text: str | list[Token]) -> ProgramDefinitions:
     """Return the definitions of a program.
 
     Raises
@@ -309,7 +311,10 @@ def definitions_of(text: str) -> ProgramDefinitions:
     PlanError: the text is not a program; or a name has no meaning, or two.
     """
     statements = without_components(parse(text))
-    types = ProgramTypes(s for s in statements if isinstance(s, rules.TypeDefinition))
+    types = ProgramTypes(
+        (s for s in statements if isinstance(s, rules.TypeDefinition)),
+        (s for s in statements if isinstance(s, rules.FunctorDeclaration)),
+    )
     relations = _relations(statements, types)
     clauses = [s for s in statements if isinstance(s, rules.Clause)]
     for clause in clauses:

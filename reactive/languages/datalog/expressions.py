@@ -9,8 +9,10 @@ from optimizer.expr import NONE, Call, Constant, Expr, Item, Lifted, Operation, 
 from optimizer.expressions.simplification import BINARY, UNARY
 from reactive.engine.codegen.loop_expressions import Shallow
 from reactive.languages.datalog import functors, rules
+from reactive.languages.datalog.clause_rules import is_partial
 from reactive.languages.datalog.functors import call_of
 from reactive.languages.datalog.inference import Kind, Kinds, ProgramTypes
+from reactive.languages.datalog.own_functors import OwnFunctors
 
 Values = Mapping[str, Expr]
 PLAIN = frozenset({"+", "-", "*"})
@@ -20,10 +22,17 @@ PLAIN = frozenset({"+", "-", "*"})
 class Expressions:
     """Makes expressions of the terms of a rule."""
 
-    def __init__(self, kinds: Kinds, types: ProgramTypes, bits: int | None) -> None:
+    def __init__(
+        self,
+        kinds: Kinds,
+        types: ProgramTypes,
+        bits: int | None,
+        own: OwnFunctors,
+    ) -> None:
         self.kinds = kinds
         self.types = types
         self._bits = bits
+        self._own = own
         self._shallow = Shallow()
 
     def of(self, term: rules.Term, values: Values) -> Expr:
@@ -95,18 +104,19 @@ class Expressions:
         arguments = [self.of(argument, values) for argument in functor.arguments]
         name, kind = functor.name, self.kinds.of(functor)
         is_float = kind.family == "float"
-        is_plain = name in PLAIN and (is_float or (kind.family == "number" and not self._bits))
+        if name.startswith("@"):
+            return make_call(self._own.function(functor), arguments, name[1:])
+        if name in functors.NUMBERED:
+            return make_call(getattr(self._own.ordinals, name), arguments, name)
+        is_free = kind.family in ("float", "symbol")
+        is_plain = name in PLAIN and (is_free or (kind.family == "number" and not self._bits))
         if is_plain or (
             is_float and name == "/" and isinstance(functor.arguments[-1], rules.Number)
         ):
             return Operation(name, tuple(arguments))
         if name == "cat":
             return _concatenate_all(arguments)
-        if (
-            rules.is_partial(functor)
-            and isinstance(functor.arguments[-1], rules.Number)
-            and name in "/%"
-        ):
+        if is_partial(functor) and isinstance(functor.arguments[-1], rules.Number) and name in "/%":
             name = f"{name} number"
         return make_call(
             call_of(name, kind.family, len(arguments), self._bits), arguments, functor.name

@@ -20,7 +20,7 @@ from typing import Any
 
 from optimizer.errors import PlanError
 from reactive.languages.datalog import rules
-from reactive.languages.datalog.functors import REFUSED, SIGNATURES, TESTS, WORDS
+from reactive.languages.datalog.functors import MATHEMATICAL, SIGNATURES, TESTS, WORDS
 from reactive.languages.datalog.tokens import Cursor, Span, suggest_name, unescape_text, wrong
 
 Bodies = tuple[tuple[rules.Literal, ...], ...]
@@ -100,14 +100,18 @@ class Terms:
             )
         if cursor.take("$"):
             return self._branch(token.at)
-        if cursor.sees("@"):
-            raise wrong(token.at, "functors of the user are not supported")
+        if cursor.take("@"):
+            name = f"@{cursor.name('the name of a functor')}"
+            arguments = tuple(cursor.read_list("(", self.term, ")"))
+            return rules.Functor(name, arguments, cursor.since(token.at))
         raise wrong(token.at, f"a term is missing before {token}")
 
     def _number(self) -> rules.Term:
         """Read an integer: decimal, hexadecimal or binary, unsigned if `u` follows."""
         token = self._cursor.read()
         digits = token.text.rstrip("u")
+        if "." in digits:
+            return rules.Number(_address(digits, token.at), False, token.at)
         try:
             value = int(digits, 0 if digits[:2].lower() in ("0x", "0b") else 10)
         except ValueError:
@@ -126,13 +130,13 @@ class Terms:
             return found
         if not cursor.sees("("):
             return rules.Variable(name, token.at)
-        if name in REFUSED:
-            raise wrong(token.at, f"{name}() is not supported", REFUSED[name])
         if name == "as":
             return self._cast(token.at)
         if name not in SIGNATURES:
             raise wrong(token.at, f"there is no functor {name!r}", suggest_name(name, WORDS))
         arguments = tuple(cursor.read_list("(", self.term, ")"))
+        if name == "autoinc" and arguments:
+            raise wrong(token.at, "autoinc takes no arguments")
         return rules.Functor(name, arguments, cursor.since(token.at))
 
     def _cast(self, start: Span) -> rules.Term:
@@ -192,7 +196,22 @@ class Terms:
         return rules.AggregateTerm(name, target, bodies, cursor.since(start))
 
 
+def _address(text: str, at: Span) -> int:
+    """Return the number of an internet address of four bytes; raises for a larger part.
+
+    >>> _address("1.0.0.2", Span("", 0, 0))
+    16777218
+    """
+    found = 0
+    for part in map(int, text.split(".")):
+        if part > 255:
+            raise wrong(at, f"{part} is no byte of an address")
+        found = 256 * found + part
+    return found
+
+
 SIGNS = ("=", "!=", "<", "<=", ">", ">=")
+OPERATORS = ("+", "-", "*", "/", "%", "^")
 OPPOSITE = {
     "=": "!=",
     "!=": "=",
@@ -203,7 +222,7 @@ OPPOSITE = {
     **{name: f"!{name}" for name in TESTS},
     **{f"!{name}": name for name in TESTS},
 }
-NO_RELATIONS = WORDS | REFUSED.keys()
+NO_RELATIONS = WORDS.difference(MATHEMATICAL)
 """Names of functions, which cannot begin a literal."""
 MOST = 10_000
 """Alternatives of one body."""
@@ -264,7 +283,7 @@ class Formulas:
         cursor.need("(")
         found = self.bodies()
         cursor.need(")")
-        is_term = cursor.sees(*SIGNS, "+", "-", "*", "/", "%", "^")
+        is_term = cursor.sees(*SIGNS, *OPERATORS)
         return None if is_term else found
 
     def _literal(self) -> rules.Literal:
@@ -276,7 +295,10 @@ class Formulas:
             if token.text in TESTS and cursor.follows("("):
                 return self._test()
             if token.text not in NO_RELATIONS and (cursor.follows("(") or cursor.is_dotted()):
-                return self.atom()
+                is_either = token.text in MATHEMATICAL
+                found = cursor.attempt(self._atom_alone) if is_either else self.atom()
+                if found is not None:
+                    return found
         left = self._terms.term()
         if not cursor.sees(*SIGNS):
             raise wrong(
@@ -287,6 +309,11 @@ class Formulas:
         sign = cursor.read().text
         right = self._terms.term()
         return rules.Comparison(sign, left, right, left.at.to(right.at))
+
+    def _atom_alone(self) -> rules.Atom | None:
+        """Read an atom; None if it turns out to be a functor of a comparison."""
+        found = self.atom()
+        return None if self._cursor.sees(*SIGNS, *OPERATORS) else found
 
     def _test(self) -> rules.Literal:
         """Read a test of two arguments, such as `match(a, b)`; refuses another number."""

@@ -9,10 +9,12 @@ Numbers are Python's, without an end; with `bits=` they wrap round, as Soufflé'
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from functools import lru_cache, partial
 from operator import add, and_, lshift, mul, neg, or_, rshift, sub, xor
+from threading import Lock
 from typing import Any
 
 from optimizer.record import record
@@ -39,8 +41,13 @@ def _make_signature(*arguments: str, repeats: bool = False, is_partial: bool = F
     return Signature(tuple(first), result, repeats, is_partial)
 
 
+MATHEMATICAL = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "log"),
+    *("sin", "sinh", "sqrt", "tan", "tanh"),
+)
+"""Functions of a float; relations may have the same names."""
 SIGNATURES: dict[str, tuple[Signature, ...]] = {
-    "+": (_make_signature("n", "n", "n"),),
+    "+": (_make_signature("p", "p", "p"),),
     "-": (_make_signature("n", "n", "n"), _make_signature("n", "n")),
     "*": (_make_signature("n", "n", "n"),),
     "/": (_make_signature("n", "n", "n", is_partial=True),),
@@ -68,16 +75,63 @@ SIGNATURES: dict[str, tuple[Signature, ...]] = {
         _make_signature("n", "n", "n", is_partial=True),
         _make_signature("n", "n", "n", "n", is_partial=True),
     ),
+    **dict.fromkeys(MATHEMATICAL, (_make_signature("float", "float", is_partial=True),)),
+    "ord": (_make_signature("a", "number"),),
+    "autoinc": (_make_signature("number", repeats=True),),
 }
-"""`n` is a type of numbers, `i` one of integers, `c` one that can be compared."""
+"""`n` is a type of numbers, `p` one that can be added, `i` one of integers, `c` one that can be
+compared, and `a` any."""
 TESTS = {"match": "symbol", "contains": "symbol"}
 """Tests that are written as functions."""
 WORDS = frozenset({*(name for name in SIGNATURES if name.isidentifier()), *TESTS, "as"})
-REFUSED = {
-    "autoinc": "a counter depends on the order in which rows come",
-    "ord": "the number of a symbol depends on the order in which symbols come",
-}
-"""Functors of Soufflé that a live program cannot have."""
+NUMBERED = frozenset({"ord", "autoinc"})
+"""Functors that number what they are called with: see `Ordinals`."""
+
+
+class Ordinals:
+    """Numbers of values, in the order in which they are met first; one of a program.
+
+    A value has the same number for as long as the program lives, also when its rows were deleted
+    and come again: so `ord` and `autoinc` are functions, and views can take rows back.
+
+    >>> numbers = Ordinals()
+    >>> numbers.ord("b"), numbers.ord("a"), numbers.ord("b"), numbers.ord(7)
+    (0, 1, 0, 7)
+    >>> [numbers.autoinc("rule 1", text) for text in "aba"]
+    [0, 1, 0]
+
+    State: each value that was ever met.
+    """
+
+    def __init__(self) -> None:
+        self._symbols: dict[Any, int] = {}
+        self._others: dict[Any, int] = {None: 0}
+        self._assignments: dict[Any, int] = {}
+
+    def ord(self, value: Any) -> int:
+        """Return the number of a value; an integer is its own."""
+        if isinstance(value, int):
+            return value
+        return _number_in(self._symbols if isinstance(value, str) else self._others, value)
+
+    def autoinc(self, *assignment: Any) -> int:
+        """Return the number of an assignment of the variables of a rule, whose name is first."""
+        return _number_in(self._assignments, assignment)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("the numbers of ord() and autoinc() are those of this process")
+
+
+_LOCK = Lock()
+
+
+def _number_in(numbers: dict[Any, int], value: Any) -> int:
+    """Return the number of a value, the next one if it has none."""
+    found = numbers.get(value)
+    if found is None:
+        with _LOCK:  # two threads number one value once
+            found = numbers.setdefault(value, len(numbers))
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -134,6 +188,8 @@ def _call(name: str, kind: str, count: int, bits: int | None) -> Call:
             return partial(number_in, name == "to_unsigned")
         case "ftoi" | "ftou":
             return truncated
+        case _ if name in MATHEMATICAL:
+            return partial(of_float, getattr(math, name))
         case _ if name in _NAMED:
             return _NAMED[name]
         case _:
@@ -203,6 +259,18 @@ def remainder(a: int, b: int) -> tuple[int, ...]:
     ((-1,), (1,))
     """
     return (a - b * quotient(a, b)[0],) if b else ()
+
+
+def of_float(function: Call, value: float) -> tuple[float, ...]:
+    """Return the value of a function of a float; none where it is not defined.
+
+    >>> of_float(math.sqrt, 4.0), of_float(math.sqrt, -1.0), of_float(math.exp, 1e9)
+    ((2.0,), (), ())
+    """
+    try:
+        return (function(value),)
+    except (ArithmeticError, ValueError):
+        return ()
 
 
 def power(a: Any, b: Any) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ A class is the same for all declarations of the same columns, also in other prog
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from keyword import iskeyword
 from typing import Any, Literal, NamedTuple
 
@@ -119,7 +119,11 @@ class KindedColumn:
 class ProgramTypes:
     """The types of a program, by name."""
 
-    def __init__(self, definitions: Iterable[rules.TypeDefinition]) -> None:
+    def __init__(
+        self,
+        definitions: Iterable[rules.TypeDefinition],
+        functors: Iterable[rules.FunctorDeclaration] = (),
+    ) -> None:
         self._definitions: dict[str, rules.TypeDefinition] = {}
         self._branches: dict[str, tuple[Kind, tuple[rules.DeclaredColumn, ...]]] = {}
         self._kinds: dict[str, Kind] = dict(PRIMITIVE)
@@ -127,6 +131,13 @@ class ProgramTypes:
             self._define(definition)
         for definition in self._definitions.values():
             self._check(definition)
+        self.functors: dict[str, tuple[tuple[Kind, ...], Kind]] = {}
+        """The kinds of the arguments and of the result of each functor of the user."""
+        for each in functors:
+            if each.name in self.functors:
+                raise wrong(each.at, f"there is a functor {each.name!r} already")
+            kinds = tuple(self.kind(name, each.at) for name in each.arguments)
+            self.functors[each.name] = kinds, self.kind(each.result, each.at)
 
     def kind(self, name: str, at: Span) -> Kind:
         """Return the kind of the values of a type."""
@@ -152,6 +163,20 @@ class ProgramTypes:
             remedy = suggest_name(branch.name, self._branches, "there are")
             raise wrong(branch.at, f"no type has a branch {branch.name!r}", remedy)
         return found[0], self.fields(found[1])
+
+    def functor(self, functor: rules.Functor) -> tuple[tuple[Kind, ...], Kind]:
+        """Return the kinds of a functor of the user; raises if it is not declared."""
+        name = functor.name[1:]
+        if name not in self.functors:
+            remedy = suggest_name(name, self.functors) or f"declare it by .functor {name}(...)"
+            raise wrong(functor.at, f"there is no functor {functor.name!r}", remedy)
+        return self.functors[name]
+
+    def records(self) -> Iterator[Kind]:
+        """Yield the kinds of records."""
+        for name, definition in self._definitions.items():
+            if definition.record is not None:
+                yield self.kind(name, definition.at)
 
     def record_class(self, kind: Kind) -> Any:
         """Return the class of the records of a type."""
@@ -209,7 +234,7 @@ def class_of(name: str, fields: Iterable[KindedColumn]) -> Any:
 
 
 Columns = Mapping[str, tuple[KindedColumn, ...]]
-FAMILIES = {"n": NUMBERS, "i": INTEGERS, "c": COMPARED}
+FAMILIES = {"n": NUMBERS, "p": COMPARED, "i": INTEGERS, "c": COMPARED}
 
 
 class _Cell:
@@ -353,8 +378,15 @@ class Kinds:
 
     def _functor(self, functor: rules.Functor) -> _Cell:
         """Return the cell of a functor's result; its arguments must fit the signature."""
+        if functor.name.startswith("@"):
+            return self._own_functor(functor)
+        if functor.name == "autoinc":
+            for argument in functor.arguments:
+                self._cell(argument)
+            return _Cell(NUMBER)
         signature = _signature(functor)
         letters = {letter: _Cell(None, FAMILIES[letter]) for letter in FAMILIES}
+        letters["a"] = _Cell()
 
         def cell(name: str) -> _Cell:
             return letters[name] if name in letters else _Cell(PRIMITIVE[name])
@@ -364,6 +396,20 @@ class Kinds:
             expected = cell(signature.arguments[min(place, last)])
             self._same(self._cell(argument), expected, argument.at)
         return cell(signature.result)
+
+    def _own_functor(self, functor: rules.Functor) -> _Cell:
+        """Return the cell of the result of a functor of the user, as it is declared."""
+        arguments, result = self._types.functor(functor)
+        _check_count(
+            functor.at,
+            f"functor {functor.name}",
+            len(arguments),
+            len(functor.arguments),
+            "arguments",
+        )
+        for argument, kind in zip(functor.arguments, arguments, strict=True):
+            self._same(self._cell(argument), _Cell(kind), argument.at)
+        return _Cell(result)
 
     def _cast(self, cast: rules.Cast) -> _Cell:
         """Return the cell of a cast; only an integer can be cast, to another integer kind."""
@@ -388,10 +434,32 @@ class Kinds:
                     left.append(each)
                 else:
                     self._record(each)
-            if len(left) == len(waiting):
+            if len(left) == len(waiting) and not self._guess(left):
                 remedy = "an atom with such a column, or as(..., type), says it"
                 raise wrong(waiting[0].at, "of which type this record is cannot be told", remedy)
             waiting = left
+
+    def _guess(self, records: Sequence[rules.RecordTerm]) -> bool:
+        """Give a record the only type that has such items; return False if none has only one."""
+        for each in records:
+            found = [kind for kind in self._types.records() if self._may_be(each, kind)]
+            if len(found) == 1:
+                self._same(self._cells[id(each)], _Cell(found[0]), each.at)
+                return True
+        return False
+
+    def _may_be(self, record: rules.RecordTerm, kind: Kind) -> bool:
+        """Return True if the items of a record may be the fields of a type."""
+        fields = self._types.record_fields(kind)
+        if len(fields) != len(record.items):
+            return False
+        roots = [self._cell(item).root() for item in record.items]
+        return all(
+            root.kind == field.kind
+            if root.kind is not None
+            else root.families is None or field.kind.family in root.families
+            for root, field in zip(roots, fields, strict=True)
+        )
 
     def _record(self, record: rules.RecordTerm) -> None:
         """Require that the items of a record are of the kinds of its type."""
@@ -456,6 +524,6 @@ def _signature(functor: rules.Functor) -> Signature:
     raise wrong(functor.at, f"{functor.name} takes {takes} arguments, not {count}")
 
 
-def _check_count(at: Span, what: str, wanted: int, given: int) -> None:
+def _check_count(at: Span, what: str, wanted: int, given: int, of: str = "columns") -> None:
     if wanted != given:
-        raise wrong(at, f"{what} has {wanted} columns, not {given}")
+        raise wrong(at, f"{what} has {wanted} {of}, not {given}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from reactive.languages.datalog import rules
 from reactive.languages.datalog.formulas import Formulas
-from reactive.languages.datalog.tokens import Cursor, Span, suggest_name, wrong
+from reactive.languages.datalog.tokens import Cursor, Span, Token, suggest_name, wrong
 
-IGNORED = frozenset({"no_inline", "magic", "no_magic", "brie", "btree", "overridable"})
+IGNORED = frozenset(
+    {"no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable"}
+)
 OPTIONS = frozenset(
     {
         *("IO", "filename", "name", "delimiter", "rfc4180", "headers", "compress", "dbname"),
@@ -17,16 +19,13 @@ OPTIONS = frozenset(
 Those that say which rows they are (`columns`, `limit`) are refused."""
 QUALIFIERS = frozenset({*IGNORED, "inline", "eqrel", "input", "output", "printsize"})
 REFUSED = {
-    "functor": "functors of the user are not supported",
-    "include": "run the C preprocessor first, and give what it makes",
-    "once": "run the C preprocessor first, and give what it makes",
     "lattice": "lattices are not supported; fixpoint(keep=) keeps the best row of each key",
     "limitsize": "a limit depends on the order in which rows come",
 }
 
 
-def parse(text: str) -> list[rules.Statement]:
-    """Return the statements of a text.
+def parse(text: str | list[Token]) -> list[rules.Statement]:
+    """Return the statements of a text, or of its tokens.
 
     >>> [statement.name for statement in parse(".decl a(x: number) .output a")]
     ['a', 'a']
@@ -41,7 +40,7 @@ def parse(text: str) -> list[rules.Statement]:
 class _Parser:
     """Parser of statements; each method reads one kind from the cursor."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str | list[Token]) -> None:
         self._cursor = Cursor(text)
         self._formulas = Formulas(self._cursor)
 
@@ -71,6 +70,11 @@ class _Parser:
                 return [self._init(start)]
             case "override":
                 return [rules.Directive("override", self._cursor.name("a relation"), start)]
+            case "functor":
+                return [self._functor(start)]
+            case "debug_delta":
+                self._directives("debug_delta", start)
+                return []
             case "pragma":
                 self._pragma()
                 return []
@@ -201,6 +205,23 @@ class _Parser:
         self._cursor.read()
         self._cursor.need(":")
         self._cursor.read_list("(", lambda: self._cursor.read(), ")")
+
+    def _functor(self, start: Span) -> rules.FunctorDeclaration:
+        """Read a functor of the user: its name, the types of its arguments, and of its result."""
+        cursor = self._cursor
+        name = cursor.name("the name of a functor")
+        types = tuple(cursor.read_list("(", self._argument_type, ")"))
+        cursor.need(":", "a functor has a type: .functor f(x: number): number")
+        result = self._type_name()
+        cursor.take("stateful")
+        return rules.FunctorDeclaration(name, types, result, cursor.since(start))
+
+    def _argument_type(self) -> str:
+        """Read the type of an argument, whose name may stand before it."""
+        if self._cursor.follows(":"):
+            self._cursor.name("the name of an argument")
+            self._cursor.need(":")
+        return self._type_name()
 
     # Components.
 

@@ -11,7 +11,9 @@ stratum      such a union by itself, or a fixpoint of several
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from optimizer import plan
@@ -28,6 +30,7 @@ from reactive.engine.runtime.collector import make_old, pause_collector
 from reactive.engine.runtime.large_stack import call_with_any_stack
 from reactive.languages.datalog.analysis import Analysis, analyse_program, dependencies
 from reactive.languages.datalog.bodies import BodyQuery, stuck
+from reactive.languages.datalog.clause_rules import computes
 from reactive.languages.datalog.definitions import ProgramDefinitions, definitions_of
 from reactive.languages.datalog.expressions import (
     Expressions,
@@ -36,9 +39,11 @@ from reactive.languages.datalog.expressions import (
     lift_body,
     make_call,
 )
+from reactive.languages.datalog.included import read_program
 from reactive.languages.datalog.inference import KindedColumn, class_of
-from reactive.languages.datalog.rules import Rule, variables
-from reactive.languages.datalog.tokens import suggest_name, too_deep
+from reactive.languages.datalog.own_functors import Functions, OwnFunctors
+from reactive.languages.datalog.rules import Rule, TextTerm, variables, walk
+from reactive.languages.datalog.tokens import Token, suggest_name, too_deep
 from reactive.languages.datalog.totals import add_total
 
 MakeTable = Callable[[Any, str], Table[Any]]
@@ -103,10 +108,13 @@ class Program(Mapping[str, AnyRelation]):
 
 def program_of(
     engine: Any,
-    text: str,
+    source: str | os.PathLike[str],
     inputs: Mapping[str, AnyRelation],
     bits: int | None,
     make_table: MakeTable,
+    functions: Functions,
+    folder: str | os.PathLike[str] | None,
+    max_rounds: int | None,
 ) -> Program:
     """Return the program of a text; input tables that do not exist are created.
 
@@ -114,17 +122,23 @@ def program_of(
     ------
     PlanError: the text is no program; or an input, or `bits`, does not fit.
     """
-    if not isinstance(text, str):
-        raise PlanError(f"datalog takes the text of a program, not {text!r:.60}")
+    if not isinstance(source, str | os.PathLike):
+        raise PlanError(f"datalog takes the text of a program, or its path, not {source!r:.60}")
     if bits not in (None, 32, 64):
         raise PlanError(f"bits is 32, 64 or None, not {bits!r:.60}")
+    text, found, _ = read_program(
+        source if isinstance(source, str) else Path(source),
+        None if folder is None else Path(folder),
+    )
     try:
         with pause_collector():  # all that is made stays
-            definitions, analysis = call_with_any_stack(lambda: _analysis_of(text))
+            definitions, analysis = call_with_any_stack(lambda: _analysis_of(found))
+            own = OwnFunctors(definitions.types, functions, bits)
+            _number_constants(definitions, own)
             reader = _Inputs(definitions, engine, inputs, make_table)
             given = {name: reader.node(name) for name in definitions.relations}
             nodes = call_with_any_stack(
-                lambda: Translation(analysis, engine, given.get, bits).nodes
+                lambda: Translation(analysis, engine, given.get, bits, own, max_rounds).nodes
             )
             relations: dict[str, AnyRelation] = {
                 name: Relation(engine, node) for name, node in nodes.items()
@@ -135,9 +149,18 @@ def program_of(
     return Program(definitions, relations, reader.tables)
 
 
-def _analysis_of(text: str) -> tuple[ProgramDefinitions, Analysis]:
-    definitions = definitions_of(text)
+def _analysis_of(found: list[Token]) -> tuple[ProgramDefinitions, Analysis]:
+    definitions = definitions_of(found)
     return definitions, analyse_program(definitions)
+
+
+def _number_constants(definitions: ProgramDefinitions, own: OwnFunctors) -> None:
+    """Give the texts of a program their numbers, in their order, as Soufflé's `ord` does."""
+    for clause in definitions.clauses:
+        for part in (*clause.heads, *(each for body in clause.bodies for each in body)):
+            for term in walk(part):
+                if isinstance(term, TextTerm):
+                    own.ordinals.ord(term.value)
 
 
 class _Inputs:
@@ -196,6 +219,8 @@ class Translation:
     given: the function that returns the input rows of a relation, if there are some, as rows of its
         class.
     bits: the width of its numbers, if they have one.
+    own: the callables of its own functors.
+    max_rounds: the most rounds of relations that compute values from their own.
     """
 
     def __init__(
@@ -204,8 +229,12 @@ class Translation:
         engine: Any,
         given: Given,
         bits: int | None,
+        own: OwnFunctors,
+        max_rounds: int | None,
     ) -> None:
         self._analysis = analysis
+        self._max_rounds = max_rounds
+        self._own = own
         self._engine = engine
         self._given = given
         self._bits = bits
@@ -244,7 +273,7 @@ class Translation:
 
     def _expressions(self, rule: Rule) -> Expressions:
         kinds, types = self._analysis.kinds[id(rule)], self._analysis.definitions.types
-        return Expressions(kinds, types, self._bits)
+        return Expressions(kinds, types, self._bits, self._own)
 
     def _fact(self, rule: Rule) -> Any:
         """Return the row of a rule without goals."""
@@ -266,7 +295,9 @@ class Translation:
             unions = [self._union(name, rules[name]) for name in group]
             return [Relation(self._engine, node) for node in unions]
 
-        made = fixpoint(step, names=list(group), max_rounds=None)
+        every = [rule for name in group for rule in rules[name]]
+        most = self._max_rounds if any(map(computes, every)) else None
+        made = fixpoint(step, names=list(group), max_rounds=most)
         for name, relation in zip(group, made, strict=True):
             self.nodes[name] = relation.plan
 

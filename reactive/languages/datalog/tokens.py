@@ -27,13 +27,14 @@ Kind = Literal["name", "number", "float", "text", "sign", "directive", "end"]
 DIRECTIVES = (
     *("decl", "type", "input", "output", "printsize", "comp", "init", "override", "functor"),
     *("pragma", "plan", "limitsize", "include", "once", "number_type", "symbol_type", "lattice"),
+    "debug_delta",
 )
 
 _TOKEN = re.compile(
     rf"""
     (?P<space>\s+ | //[^\n]* | /\*.*?\*/)
-  | (?P<float>\d+\.\d+(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+)
-  | (?P<number>(?:0[xX][0-9a-fA-F]+ | 0[bB][01]+ | \d+)u?)
+  | (?P<float>\d+\.\d+(?!\d*\.\d)(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+)
+  | (?P<number>\d+(?:\.\d+){{3}} | (?:0[xX][0-9a-fA-F]+ | 0[bB][01]+ | \d+)u?)
   | (?P<name>[A-Za-z_?][\w?]*)
   | (?P<text>"(?:\\.|[^"\\\n])*")
   | (?P<directive>\.(?:{"|".join(DIRECTIVES)})\b)
@@ -55,30 +56,54 @@ class Token:
         return "the end of the text" if self.kind == "end" else repr(self.text)
 
 
-def tokens(text: str) -> list[Token]:
-    """Return all tokens, and one for the end.
+def tokens(text: str, name: str = "") -> list[Token]:
+    """Return all tokens, and one for the end; `name` is the file that errors show.
 
     >>> [token.text for token in tokens("a(x) :- b(x, 1.5). // all")]
     ['a', '(', 'x', ')', ':-', 'b', '(', 'x', ',', '1.5', ')', '.', '']
     """
-    return [*_scan_tokens(text), Token("end", "", Span(text, len(text), len(text)))]
+    end = Token("end", "", Span(text, len(text), len(text), name))
+    return [*_without_annotations(list(_scan_tokens(text, name))), end]
 
 
-def _scan_tokens(text: str) -> Iterator[Token]:
+def _without_annotations(found: list[Token]) -> Iterator[Token]:
+    """Yield the tokens outside of annotations: `@[...]` and `@![...]`, which mean nothing here."""
+    place = 0
+    while place < len(found):
+        opening = place + 1 + (found[place].text == "@" and _text_at(found, place + 1) == "!")
+        if found[place].text != "@" or _text_at(found, opening) != "[":
+            yield found[place]
+            place += 1
+            continue
+        depth, place = 1, opening + 1
+        while depth and place < len(found):
+            kind, text = found[place].kind, found[place].text
+            depth += (kind == "sign") * ((text in ("[", "(", "{")) - (text in ("]", ")", "}")))
+            place += 1
+        if depth:
+            raise wrong(found[opening - 1].at, "this annotation does not end", "close it with ]")
+
+
+def _text_at(found: list[Token], place: int) -> str:
+    return found[place].text if place < len(found) else ""
+
+
+def _scan_tokens(text: str, name: str) -> Iterator[Token]:
     """Yield the tokens of a text without spaces and comments; raises at unknown text."""
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise _unknown(text, position)
+            raise _unknown(text, position, name)
         kind, position = match.lastgroup, match.end()
         if kind != "space":
-            yield Token(kind, match.group(), Span(text, match.start(), match.end()))  # type: ignore[arg-type]
+            at = Span(text, match.start(), match.end(), name)
+            yield Token(kind, match.group(), at)  # type: ignore[arg-type]
 
 
-def _unknown(text: str, position: int) -> Exception:
+def _unknown(text: str, position: int, name: str) -> Exception:
     """Return the error for text that is no token, with a remedy for frequent causes."""
-    at = Span(text, position, position + 1)
+    at = Span(text, position, position + 1, name)
     match text[position]:
         case '"':
             return wrong(at, "this text does not end on its line", 'close it with "')
@@ -109,7 +134,10 @@ def unescape_text(text: str, at: Span) -> str:
     return re.sub(r"\\(.)", meant, text[1:-1])
 
 
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "'": "'"}
+_ESCAPES = {
+    **dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True)),
+    **{sign: sign for sign in "\"\\'"},
+}
 
 
 # A cursor over the tokens of a text, which parsers advance.
@@ -125,8 +153,8 @@ class Cursor:
     ['a', 'b']
     """
 
-    def __init__(self, text: str) -> None:
-        self._tokens = tokens(text)
+    def __init__(self, text: str | list[Token]) -> None:
+        self._tokens = tokens(text) if isinstance(text, str) else text
         self._position = 0
 
     @property
@@ -237,10 +265,14 @@ class Span:
     text: str = field(repr=False)
     start: int
     end: int
+    file: str = ""
+    """The path of the file, if the text is one."""
 
     def to(self, other: Span) -> Span:
         """Return the span from the beginning of this one to the end of another."""
-        return Span(self.text, self.start, max(self.end, other.end))
+        if other.text is not self.text:
+            return self
+        return Span(self.text, self.start, max(self.end, other.end), self.file)
 
     @property
     def line(self) -> int:
@@ -270,8 +302,9 @@ def wrong(at: Span, what: str, remedy: str = "") -> PlanError:
     line = at.text[first:].partition("\n")[0].replace("\t", " ").rstrip()
     begin = max(len(line) - len(line.lstrip()), at.column - WIDEST)
     width = max(1, min(at.end, first + len(line), at.start + WIDEST) - at.start)
+    file = f"{at.file}, " if at.file else ""
     shown = [
-        f"line {at.line}, column {at.column}: {what}",
+        f"{file}line {at.line}, column {at.column}: {what}",
         f"  {line[begin : begin + 2 * WIDEST]}",
         f"  {' ' * (at.column - 1 - begin)}{'^' * width}",
         f"  {remedy}" if remedy else "",

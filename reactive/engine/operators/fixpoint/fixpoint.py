@@ -378,13 +378,21 @@ class Fixpoint:
         circuit = self._circuit
         named = ", ".join(map(repr, circuit.names))
         rows = [row for batch in entering[: len(circuit.names)] for row in batch.rows]
-        shown = ", ".join(f"{row!r:.60}" for row in rows[:MOST_SHOWN])
+        shown = ", ".join(map(_shown, rows[:MOST_SHOWN]))
         return FixpointError(
             f"fixpoint {named} has not come to an end after {circuit.max_rounds} rounds\n"
             f"  rows that still arrive: {shown}{', ...' * (len(rows) > MOST_SHOWN)}\n"
             "  transaction rolled back: no table or view changed\n"
             "  bound what the step makes of a row, or raise max_rounds="
         )
+
+
+def _shown(row: Row) -> str:
+    """Return the beginning of the `repr` of a row; never raises an `Exception`."""
+    try:
+        return f"{row!r:.60}"
+    except Exception as error:  # an integer of too many digits, or a class of the user
+        return f"<{type(row).__name__} whose repr raises {type(error).__name__}>"
 
 
 def _relation_state(state: State, place: int) -> State:
