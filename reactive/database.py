@@ -688,6 +688,7 @@ class Database(Uncopyable, Closeable):
         functors: Mapping[str, Callable[..., Any]] | None = None,
         folder: str | os.PathLike[str] | None = None,
         max_rounds: int | None = 10_000,
+        watch: bool = False,
     ) -> programs.Program:
         """Return the relations that a Datalog program defines, as live relations by name.
 
@@ -704,6 +705,8 @@ class Database(Uncopyable, Closeable):
             if `text` is a path.
         max_rounds: the most rounds of relations that compute new values from their own, such as
             `n + 1`; more are a `FixpointError`. None for no limit.
+        watch: follow the files of facts: new tables of inputs are made by `watch`, with the files
+            that `.input` names. Otherwise `program.load()` reads these files once.
 
         The relations are sets of named tuples with the declared columns.
 
@@ -737,7 +740,15 @@ class Database(Uncopyable, Closeable):
             functors or {},
             folder,
             max_rounds,
+            self._watch_facts if watch else None,
+            self.transaction,
         )
+
+    def _watch_facts(
+        self, path: Path, kind: Any, name: str, reader: Callable[[Path], Iterable[Any]]
+    ) -> Table[Any]:
+        """Create a table of the rows of a file of facts, and follow the file."""
+        return self.watch(path, kind, name=name, reader=reader)
 
     def drop(self, table: Table[Any], *, views: bool = False) -> None:
         """Drop a table and discard its rows; using it afterwards is an error.
@@ -888,7 +899,7 @@ class Database(Uncopyable, Closeable):
         key: str | Callable[[T], Hashable] | None = None,
         deletions: str | os.PathLike[str] | None = None,
         append_only: bool = False,
-        format: Literal["jsonl", "csv", "tsv", "json", "parquet"] | None = None,
+        format: Literal["jsonl", "csv", "tsv", "facts", "json", "parquet"] | None = None,
         reader: Callable[[Path], Iterable[T]] | None = None,
         encoding: str = "utf-8",
         delimiter: str | None = None,
@@ -928,6 +939,7 @@ class Database(Uncopyable, Closeable):
             removes no rows, and rows are not recorded per file. With a key, a row replaces the
             earlier row of its key.
         format: the format, if the suffix does not tell it; also the format inside a `.gz` file.
+            "facts" is that of Soufflé: columns between tabs, and no header.
         reader: callable, `pathlib.Path` -> rows, for any other format.
         encoding, delimiter, header: the form of text and CSV files. Without a header, columns are
             in the order of the fields.

@@ -40,7 +40,6 @@ from optimizer.plans.components import strongly_connected
 from optimizer.record import record
 from reactive.languages.datalog.clause_rules import counters_in, rules_of
 from reactive.languages.datalog.definitions import ProgramDefinitions
-from reactive.languages.datalog.inference import Kinds
 from reactive.languages.datalog.rules import (
     Atom,
     Branch,
@@ -64,6 +63,7 @@ from reactive.languages.datalog.rules import (
     terms_of,
     variables,
 )
+from reactive.languages.datalog.term_kinds import Kinds
 from reactive.languages.datalog.tokens import Span, wrong
 
 

@@ -277,6 +277,8 @@ class ProgramDefinitions:
     clauses: tuple[rules.Clause, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    directives: tuple[rules.Directive, ...] = ()
+    """Directives of inputs and outputs, with the options of their files."""
 
     def columns(self) -> dict[str, tuple[KindedColumn, ...]]:
         """Return the columns of each relation."""
@@ -320,17 +322,18 @@ def definitions_of(text: str | list[Token]) -> ProgramDefinitions:
     for clause in clauses:
         for literal in (*clause.heads, *(each for body in clause.bodies for each in body)):
             _check_atoms(literal, relations)
+    directives = tuple(s for s in statements if isinstance(s, rules.Directive))
     named = {"input": list[str](), "output": list[str](), "printsize": list[str]()}
-    for statement in statements:
-        if isinstance(statement, rules.Directive):
-            _check_name(statement.name, statement.at, relations)
-            named[statement.word].append(statement.name)
+    for directive in directives:
+        _check_name(directive.name, directive.at, relations)
+        named[directive.word].append(directive.name)
     return ProgramDefinitions(
         types,
         relations,
         (*clauses, *_equivalences(relations.values())),
         tuple(dict.fromkeys(named["input"])),
         tuple(dict.fromkeys([*named["output"], *named["printsize"]])),
+        directives,
     )
 
 

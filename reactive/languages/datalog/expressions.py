@@ -11,8 +11,9 @@ from reactive.engine.codegen.loop_expressions import Shallow
 from reactive.languages.datalog import functors, rules
 from reactive.languages.datalog.clause_rules import is_partial
 from reactive.languages.datalog.functors import call_of
-from reactive.languages.datalog.inference import Kind, Kinds, ProgramTypes
+from reactive.languages.datalog.inference import Kind, ProgramTypes
 from reactive.languages.datalog.own_functors import OwnFunctors
+from reactive.languages.datalog.term_kinds import Kinds
 
 Values = Mapping[str, Expr]
 PLAIN = frozenset({"+", "-", "*"})

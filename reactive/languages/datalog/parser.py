@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from reactive.languages.datalog import rules
 from reactive.languages.datalog.formulas import Formulas
-from reactive.languages.datalog.tokens import Cursor, Span, Token, suggest_name, wrong
+from reactive.languages.datalog.tokens import (
+    Cursor,
+    Span,
+    Token,
+    suggest_name,
+    unescape_text,
+    wrong,
+)
 
 IGNORED = frozenset(
     {"no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable"}
@@ -15,8 +22,8 @@ OPTIONS = frozenset(
         *("fact-dir", "output-dir", "operation"),
     }
 )
-"""Options that say where rows are kept and how they are written; here they are tables and views.
-Those that say which rows they are (`columns`, `limit`) are refused."""
+"""Options that say where rows are kept and how they are written: see `facts.py`. Those that say
+which rows they are (`columns`, `limit`) are refused."""
 QUALIFIERS = frozenset({*IGNORED, "inline", "eqrel", "input", "output", "printsize"})
 REFUSED = {
     "lattice": "lattices are not supported; fixpoint(keep=) keeps the best row of each key",
@@ -174,15 +181,16 @@ class _Parser:
     # Directives.
 
     def _directives(self, word: str, start: Span) -> list[rules.Statement]:
-        """Read the relations of a directive, one result for each; its options are skipped."""
+        """Read the relations of a directive, one result for each, with its options."""
         names = self._cursor.several(self._formulas.relation)
-        if self._cursor.sees("("):
-            self._cursor.read_list("(", self._option, ")")
+        options = tuple(
+            self._cursor.read_list("(", self._option, ")") if self._cursor.sees("(") else ()
+        )
         at = self._cursor.since(start)
-        return [rules.Directive(word, name, at) for name in names]
+        return [rules.Directive(word, name, at, options) for name in names]
 
-    def _option(self) -> None:
-        """Read an option of a directive, and ignore its value; refuses unknown names."""
+    def _option(self) -> tuple[str, str]:
+        """Read an option of a directive: its name and its value; refuses unknown names."""
         token = self._cursor.token
         name = self._cursor.name("an option")
         if name not in OPTIONS:
@@ -190,7 +198,9 @@ class _Parser:
                 token.at, f"there is no option {name!r}", suggest_name(name, OPTIONS, "there are")
             )
         self._cursor.need("=")
-        self._cursor.read()
+        value = self._cursor.read()
+        is_text = value.kind == "text"
+        return name, unescape_text(value.text, value.at) if is_text else value.text
 
     def _pragma(self) -> None:
         """Skip the texts of a `.pragma`."""

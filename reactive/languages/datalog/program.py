@@ -12,7 +12,8 @@ stratum      such a union by itself, or a fixpoint of several
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +40,18 @@ from reactive.languages.datalog.expressions import (
     lift_body,
     make_call,
 )
+from reactive.languages.datalog.facts import FactFormat, options_of, path_of
 from reactive.languages.datalog.included import read_program
 from reactive.languages.datalog.inference import KindedColumn, class_of
 from reactive.languages.datalog.own_functors import Functions, OwnFunctors
-from reactive.languages.datalog.rules import Rule, TextTerm, variables, walk
+from reactive.languages.datalog.rules import Directive, Rule, TextTerm, variables, walk
 from reactive.languages.datalog.tokens import Token, suggest_name, too_deep
 from reactive.languages.datalog.totals import add_total
 
 MakeTable = Callable[[Any, str], Table[Any]]
 """Makes a table of rows of a class, with a name."""
+WatchFile = Callable[[Path, Any, str, Callable[[Path], Iterable[Any]]], Table[Any]]
+"""Makes a table of the rows of a file, of a class, with a name, read by a function."""
 
 
 class Program(Mapping[str, AnyRelation]):
@@ -74,9 +78,13 @@ class Program(Mapping[str, AnyRelation]):
         definitions: ProgramDefinitions,
         relations: Mapping[str, AnyRelation],
         tables: Mapping[str, Table[Any]],
+        folder: Path | None = None,
+        transaction: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         self._definitions = definitions
+        self._transaction = transaction
         self._relations = relations
+        self._folder = folder
         self.tables = dict(tables)
         """The tables of the relations that are declared `.input`, by name."""
 
@@ -102,6 +110,66 @@ class Program(Mapping[str, AnyRelation]):
         self[name]
         return class_of(name, self._definitions.relations[name].fields)
 
+    def load(self, folder: str | os.PathLike[str] | None = None) -> None:
+        """Replace the rows of the input tables by those of the files of facts, in one commit.
+
+        Files are those that `.input` says: by default `NAME.facts`, with tabs between columns.
+
+        Parameters
+        ----------
+        folder: the folder of the files; by default that of the program.
+
+        Raises
+        ------
+        SourceError: a line is no row of its relation; no table has changed.
+        OSError: a file cannot be read; no table has changed.
+        PlanError: an input is not a table of the program, or a kind of files is not supported.
+        """
+        found: dict[str, list[Any]] = {}
+        for directive in self._directives("input"):
+            name, options = directive.name, options_of(directive)
+            if name in self.tables:
+                path = path_of(name, options, self._folder_of(folder), ".facts")
+                found.setdefault(name, []).extend(self._format(name).read(path, options))
+        if found:
+            tables = [self.tables[name] for name in found]
+            with self._transaction():
+                for table, rows in zip(tables, found.values(), strict=True):
+                    table.replace_all(dict.fromkeys(rows))
+
+    def write(self, folder: str | os.PathLike[str] | None = None) -> None:
+        """Write the outputs to files as `.output` says: by default `NAME.csv`, with tabs.
+
+        `IO=stdout` prints rows, and `.printsize` prints their number.
+
+        Parameters
+        ----------
+        folder: the folder of the files; by default that of the program.
+
+        Cost: evaluates the relations that no view shows.
+        """
+        for directive in self._directives("output", "printsize"):
+            name = directive.name
+            with self[name].materialize() as view:
+                rows = list(view)
+            if directive.word == "printsize":
+                print(f"{name}\t{len(rows)}")
+                continue
+            options = options_of(directive)
+            path = path_of(name, options, self._folder_of(folder), ".csv")
+            self._format(name).write(path, options, rows)
+
+    def _directives(self, *words: str) -> list[Directive]:
+        return [each for each in self._definitions.directives if each.word in words]
+
+    def _folder_of(self, folder: str | os.PathLike[str] | None) -> Path:
+        given = self._folder if folder is None else Path(folder)
+        return Path() if given is None else given
+
+    def _format(self, name: str) -> FactFormat:
+        fields = self._definitions.relations[name].fields
+        return FactFormat(name, fields, self._definitions.types, self.row(name))
+
     def __repr__(self) -> str:
         return f"Program({', '.join(self._definitions.outputs)})"
 
@@ -115,6 +183,8 @@ def program_of(
     functions: Functions,
     folder: str | os.PathLike[str] | None,
     max_rounds: int | None,
+    watch: WatchFile | None,
+    transaction: Callable[[], AbstractContextManager[Any]],
 ) -> Program:
     """Return the program of a text; input tables that do not exist are created.
 
@@ -126,7 +196,7 @@ def program_of(
         raise PlanError(f"datalog takes the text of a program, or its path, not {source!r:.60}")
     if bits not in (None, 32, 64):
         raise PlanError(f"bits is 32, 64 or None, not {bits!r:.60}")
-    text, found, _ = read_program(
+    text, found, place = read_program(
         source if isinstance(source, str) else Path(source),
         None if folder is None else Path(folder),
     )
@@ -135,7 +205,8 @@ def program_of(
             definitions, analysis = call_with_any_stack(lambda: _analysis_of(found))
             own = OwnFunctors(definitions.types, functions, bits)
             _number_constants(definitions, own)
-            reader = _Inputs(definitions, engine, inputs, make_table)
+            place_of = Path() if place is None else place
+            reader = _Inputs(definitions, engine, inputs, make_table, watch, place_of)
             given = {name: reader.node(name) for name in definitions.relations}
             nodes = call_with_any_stack(
                 lambda: Translation(analysis, engine, given.get, bits, own, max_rounds).nodes
@@ -146,7 +217,7 @@ def program_of(
             make_old()
     except RecursionError:
         raise too_deep(text) from None
-    return Program(definitions, relations, reader.tables)
+    return Program(definitions, relations, reader.tables, place, transaction)
 
 
 def _analysis_of(found: list[Token]) -> tuple[ProgramDefinitions, Analysis]:
@@ -172,11 +243,15 @@ class _Inputs:
         engine: Any,
         given: Mapping[str, AnyRelation],
         make_table: MakeTable,
+        watch: WatchFile | None,
+        folder: Path,
     ) -> None:
         self._definitions = definitions
         self._engine = engine
         self._given = given
         self._make_table = make_table
+        self._watch = watch
+        self._folder = folder
         self.tables: dict[str, Table[Any]] = {}
         for name, relation in given.items():
             self._check(name, relation)
@@ -195,8 +270,22 @@ class _Inputs:
             return self._given[name]
         known = (table for table in self._engine.tables.values() if table.name == name)
         found = next(known, None)
-        self.tables[name] = self._make_table(kind, name) if found is None else found
+        self.tables[name] = self._new_table(name, kind) if found is None else found
         return self.tables[name]
+
+    def _new_table(self, name: str, kind: Any) -> Table[Any]:
+        """Return a new table: of the rows of the file of facts if files are watched."""
+        if self._watch is None:
+            return self._make_table(kind, name)
+        directives = self._definitions.directives
+        found = next(each for each in directives if (each.word, each.name) == ("input", name))
+        options = options_of(found)
+        fields = self._definitions.relations[name].fields
+        format_ = FactFormat(name, fields, self._definitions.types, kind)
+        path = path_of(name, options, self._folder, ".facts")
+        return self._watch(
+            path, kind, name, lambda file: dict.fromkeys(format_.read(file, options))
+        )
 
     def _check(self, name: str, relation: Any) -> None:
         """Refuse an input that the program does not declare, or of another database."""

@@ -204,11 +204,12 @@ class TypeDefinition:
 
 @record
 class Directive:
-    """`.output path`: a directive (input, output, printsize, override) about a relation."""
+    """`.output path(IO=stdout)`: a directive (input, output, ...) about a relation."""
 
     word: str
     name: str
     at: Span = field(compare=False, repr=False)
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @record

@@ -52,12 +52,13 @@ SUFFIXES = {
     ".json": "json",
     ".csv": "csv",
     ".tsv": "tsv",
+    ".facts": "facts",
     ".parquet": "parquet",
 }
 SPACE = re.compile(r"[ \t\n\r]*")
 PIECE = 1 << 20
 """The bytes that are decompressed at a time."""
-NAMES = ("jsonl", "csv", "tsv", "json", "parquet")
+NAMES = ("jsonl", "csv", "tsv", "facts", "json", "parquet")
 USUAL: Mapping[str, Any] = {
     "format": None,
     "encoding": "utf-8",
@@ -74,6 +75,7 @@ READ: Mapping[str, tuple[str, ...]] = {
     "json": ("encoding", "max_line", *_PACKED),
     "csv": ("encoding", "delimiter", "header", "max_line", *_PACKED),
     "tsv": ("encoding", "delimiter", "header", "max_line", *_PACKED),
+    "facts": ("encoding", "delimiter", "max_line", *_PACKED),
     "parquet": _PACKED,
     "reader": (),
 }
@@ -159,6 +161,8 @@ def _make_format(
         case "csv" | "tsv":
             usual = "\t" if named == "tsv" else ","
             return Cells(maker, encoding, grows, delimiter or usual, header)
+        case "facts":
+            return Cells(maker, encoding, grows, delimiter or "\t", False)
         case "json":
             return JsonFormat(maker, encoding)
     if find_spec("pyarrow") is None:
