@@ -355,6 +355,9 @@ class Database(Uncopyable, Closeable):
         name: str | None = None,
         late: Literal["keep", "raise"] = "keep",
         replace: bool = False,
+        durable: bool = False,
+        codec: Any = None,
+        migrate: Callable[[dict[str, Any]], Any] | None = None,
     ) -> Stream[T]:
         """Create a stream: a table of events, which flow through and are not removed.
 
@@ -367,12 +370,18 @@ class Database(Uncopyable, Closeable):
             of the last commit is late.
         late: the reaction to a late event. `"keep"`: it goes to `stream.late`, a table whose rows
             flow through. `"raise"`: the commit is refused.
+        durable: keep the events in the file of the database, not in memory: in the commit of the
+            events and of the token of their source. When the file is opened again, watermark and
+            views are as before, and the source continues. The file grows with each event.
+        codec, migrate: as in `table`, of a durable stream.
 
         Rows are not stored: make the views before events flow. See docs/time.md.
 
         Raises
         ------
-        PlanError: the name, or that with `_late` at its end, is taken; the lateness is no distance.
+        PlanError: the name, or that with `_late` at its end, is taken; the lateness is no distance;
+            the stream cannot be durable.
+        DurabilityError: the file cannot be read or written.
         TransactionError: inside a transaction.
 
         >>> from reactive import Database
@@ -393,11 +402,17 @@ class Database(Uncopyable, Closeable):
                 self._engine, number, row_type, own, at, lateness, late, old
             ),
             own if replace else None,
-            (False, None, None),
+            (durable, codec, migrate),
         )
         try:
             late_name = f"{stream.name}_late"
-            late_events = self.table(row_type, name=late_name, stored=False, replace=replace)
+            late_events: streams.LateTable[T] = self._engine.add_table(
+                lambda number, old: streams.LateTable(
+                    self._engine, number, row_type, late_name, None, False, False, old
+                ),
+                late_name if replace else None,
+                (durable, codec, migrate),
+            )
             streams.begin(stream, late_events)
         except BaseException:
             self.drop(stream, views=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from optimizer import plan
 from optimizer.errors import PlanError
@@ -64,6 +64,7 @@ class Stream(Table[T, Any], Generic[T]):
     ([(0, 2), (10, 1)], [('home', 6)])
     """
 
+    keeps_events: ClassVar[bool] = True
     watermark: View[Any]
     """The view of one row: the greatest time so far, less the lateness; empty before an event."""
     late: Table[T, Any]
@@ -106,6 +107,11 @@ class Stream(Table[T, Any], Generic[T]):
     def _time(self) -> Any:
         return self.plan.time
 
+    def _contents(self) -> Sequence[Pair]:
+        """Return the events of the log, and keep all state over them until the next event."""
+        self._clock.is_replayed = self._log is not None
+        return super()._contents()
+
     # Events: late ones go elsewhere.
 
     def add(self, row: T, count: int = 1) -> None:
@@ -133,6 +139,7 @@ class Stream(Table[T, Any], Generic[T]):
 
     def _write_events(self, write: Callable[[], object]) -> None:
         """Write events; if some are late, write again, with these to `late`, in one commit."""
+        self._clock.is_replayed = False
         if self._do.set_aside is not None:
             write()
             return
@@ -153,6 +160,12 @@ class Stream(Table[T, Any], Generic[T]):
 
     def __repr__(self) -> str:
         return f"Stream({self.name!r}, watermark {self._clock.watermark})"
+
+
+class LateTable(Table[T, Any], Generic[T]):
+    """The late events of a stream, which flow through, too."""
+
+    keeps_events: ClassVar[bool] = True
 
 
 class _LateEvents(Exception):

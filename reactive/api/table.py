@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 from typing_extensions import TypeVar
 
@@ -76,6 +76,8 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     """
 
     plan: plan.Table
+    keeps_events: ClassVar[bool] = False
+    """True for a stream, or its late events, which a log may keep."""
 
     def __init__(
         self,
@@ -105,6 +107,8 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
             check_callable(chosen, self.plan)
         self._db_lock = engine.db_lock
         self._flowed = False
+        self._log: Any = None
+        """The log of a durable stream in the store (`durable/event_log.py`)."""
         self._followers: Followers | None = None
         self._keyed: Any = (
             None if chosen is None else KeyedStore(checked_key(chosen, self.name), chosen.function)
@@ -488,8 +492,11 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     def _contents(self) -> Sequence[Pair]:
         """Return the rows as of the last commit, with which new views begin.
 
-        Return [] for a table without stored rows; raise once rows have passed through it.
+        Of a table without stored rows these are the rows of its log; without a log, return [], and
+        raise once rows have passed through it.
         """
+        if self._log is not None:
+            return self._log.pairs()  # type: ignore[no-any-return]
         if self._flowed and not self.plan.stored:
             raise lost_of(self.name)
         if not self.plan.stored:

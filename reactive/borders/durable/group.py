@@ -137,7 +137,7 @@ class GroupJournal(Journal):
     def keep(self, table: Any, kept: KeptTable) -> None:
         """Make a table durable from now on."""
         super().keep(table, kept)
-        if kept.codec.schema.key is None or self._is_each:
+        if kept.codec.schema.key is None or kept.log is not None or self._is_each:
             return
 
         def otherwise(delta: Sequence[Pair], version: int) -> None:

@@ -33,6 +33,7 @@ from reactive.errors import DurabilityError, TableError
 
 if TYPE_CHECKING:
     from reactive.api.table import Table
+    from reactive.borders.durable.event_log import EventLog
 
 
 Changes: TypeAlias = Sequence[tuple[Any, Sequence[Pair]]]
@@ -53,12 +54,14 @@ class KeptTable:
     codec: the encoder and decoder of its rows.
     refusal: the function that makes the exception for a row that cannot be stored.
     again: the function that converts rows stored under another schema to rows of the current class.
+    log: the log of the events of a stream; None for a table with stored rows.
     """
 
     name: str
     codec: RowCodec
     refusal: Describe
     again: Callable[[Schema, Sequence[Values]], list[Any]] = _not_again
+    log: EventLog | None = None
 
 
 class Journal:
@@ -78,6 +81,8 @@ class Journal:
         self._stood: int | None = None
         """The last commit that is known to be in the store."""
         self._refusal: str | None = None
+        self.changes_in_step: list[Change] = []
+        """The changes of the commit that steps, to which look-ups of events add theirs."""
 
     # Called by commits.
 
@@ -93,7 +98,9 @@ class Journal:
             kept = self.kept.get(changes[0][0])
             if kept is None:
                 return None
-            if self._refusal is None:  # the work of `record` in half of its time
+            if (
+                self._refusal is None and kept.log is None
+            ):  # the work of `record` in half of its time
                 record = Record(version, time(), (self._change(kept, *changes[0]),))
                 return partial(self.write, record)
         found = self.record(changes, version)
@@ -107,7 +114,7 @@ class Journal:
         TableError: a row cannot be stored.
         DurabilityError: the journal refuses changes after an earlier failure.
         """
-        found = []
+        found = self.changes_in_step = []
         for table, delta in changes:
             kept = self.kept.get(table)
             if kept is not None:
@@ -169,6 +176,8 @@ class Journal:
 
         Raises the table's refusal if a row cannot be stored.
         """
+        if kept.log is not None:
+            return kept.log.change(kept, delta)
         write = kept.codec.write
         row: Any = None
         try:
@@ -254,7 +263,8 @@ class Journal:
             return
         if not any(other.name == kept.name for of, other in self.kept.items() if of is not table):
             self.settle()
-            self.store.drop(kept.name)
+            for name in (kept.name,) if kept.log is None else kept.log.tables():
+                self.store.drop(name)
         del self.kept[table]
 
     def release(self, table: Any) -> None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
@@ -29,6 +29,7 @@ from optimizer.errors import PlanError
 from optimizer.expressions.members import row_of_instance
 from optimizer.rewriting.columns import field_read
 from reactive.api.internal_interface import keyed_of, node_of, statements_of
+from reactive.borders.durable import event_log
 from reactive.borders.durable.journal import Journal, KeptTable, none_to_migrate, refusal_of
 from reactive.borders.durable.refusals import DAMAGED, damaged_row
 from reactive.borders.durable.rows.declared import (
@@ -203,7 +204,11 @@ def adopt(
                 raise none_to_migrate(table.name)
             return
         assert journal is not None
-        _adopt(journal, Adoption(table, journal.store.name, *_choose_codec(table, codec), migrate))
+        known, rows = _choose_codec(table, codec)
+        if table.plan.stored:
+            _adopt(journal, Adoption(table, journal.store.name, known, rows, migrate))
+        else:
+            _adopt_events(journal, table, known, rows, migrate)
     except BaseException:
         engine.graph.drop_source(node_of(table))
         raise
@@ -226,6 +231,23 @@ def _adopt(journal: Journal, adoption: Adoption) -> None:
         journal.register_table(table, adoption)  # type: ignore[attr-defined]
 
 
+def _adopt_events(
+    journal: Journal,
+    table: Any,
+    known: DeclaredRows | None,
+    codec: RowCodec,
+    migrate: Migrate | None,
+) -> None:
+    """Keep the events of a stream in the store from now on, beside those that it has."""
+    numbers = event_log.Numbers()
+    made = event_log.numbered(codec, numbers)
+    adoption = Adoption(table, journal.store.name, known, made, migrate)
+    journal.settle()
+    with pause_collector():
+        log = event_log.keep_events(journal, adoption, numbers)
+    journal.keep(table, replace(adoption.kept(), log=log))
+
+
 def _is_durable(journal: Journal | None, table: Any, durable: bool | None) -> bool:
     """Return True if a table is to be stored. Raises `PlanError` if `durable=True` cannot be."""
     if durable is False or (durable is None and (journal is None or not table.plan.stored)):
@@ -235,10 +257,15 @@ def _is_durable(journal: Journal | None, table: Any, durable: bool | None) -> bo
             f"table {table.name!r} cannot be durable: its database is in memory\n"
             "  give the database a path: Database('shop.db')"
         )
-    if not table.plan.stored:
+    if not table.plan.stored and not table.keeps_events:
         raise PlanError(
             f"table {table.name!r} cannot be durable: its rows are not stored\n"
             "  leave out stored=False, or durable=True"
+        )
+    if not table.plan.stored and not journal.writes:
+        raise PlanError(
+            f"stream {table.name!r} cannot be durable: its database is open for reading alone\n"
+            "  make it in the process that writes the file"
         )
     return True
 

@@ -330,14 +330,15 @@ def holds_all_rows(node: Node) -> bool:
     """Return True if all rows that the node emitted are held: by the node, its view, or below.
 
     An operator that drops what it has emitted holds all only if no row has come to it: views below
-    it do not help, and so it is with what is below those.
+    it do not help, and so it is with what is below those. The log of a durable stream does not
+    help either, as the operator is not stepped again.
     """
     seen, waiting = {(node, False)}, [(node, False)]
     while waiting:
         current, is_dropped = waiting.pop()
         if not is_dropped and view_rows_of(current) is not None:
             continue
-        if not current.inputs and not _is_whole(current):
+        if not current.inputs and not _is_whole(current, is_dropped):
             return False
         drops = is_dropped or current.drops
         sources = () if current.contents is not None and not drops else current.inputs
@@ -364,10 +365,15 @@ def view_rows_of(node: Node) -> Collection[Pair] | None:
     return None
 
 
-def _is_whole(source: Node) -> bool:
-    """Return True if a table has all rows that it has emitted."""
+def _is_whole(source: Node, is_dropped: bool) -> bool:
+    """Return True if a table, or its log, has all rows that it has emitted.
+
+    is_dropped: an operator above has dropped rows.
+    """
     if source.contents is None or not source.forgets:
         return True
+    if source.lost is not None:
+        return not is_dropped
     try:
         source.contents()
     except TableError:

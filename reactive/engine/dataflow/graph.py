@@ -73,6 +73,8 @@ def _check_that_nothing_flowed(node: Node) -> None:
     while waiting:
         current = waiting.pop()
         if not current.inputs and current.forgets and current.contents is not None:
+            if current.lost is not None:
+                raise current.lost()
             current.contents()
         waiting += [source for source in current.inputs if source not in seen]
         seen.update(current.inputs)

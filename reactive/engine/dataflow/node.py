@@ -86,7 +86,7 @@ class Node:
             "step",
             "compiled_step",
         ),
-        *("forgets", "note", "query", "undo", "watched", "watchers", "__weakref__"),
+        *("forgets", "lost", "note", "query", "undo", "watched", "watchers", "__weakref__"),
         *(
             "_arrived",
             "_is_made_deferred",
@@ -145,6 +145,8 @@ class Node:
         is_unstored = not inputs and isinstance(plan, Table) and not plan.stored
         self.forgets = is_unstored or (graph.forgets and _forgets(operator, inputs))
         """True if rows that it has emitted may be held nowhere, neither here nor below."""
+        self.lost: Callable[[], Exception] | None = None
+        """Return the error for rows below that are dropped (of a source whose log has all rows)."""
         self.leaf: Any = None
         self.query: Segment | None = None
         """The query of a leaf."""
@@ -208,8 +210,12 @@ class Node:
     @property
     def drops(self) -> bool:
         """True if the operator has emitted rows that may be held neither here nor below."""
-        is_made = self.forgets and self.contents is not None and bool(self.inputs)
-        return is_made and getattr(self.operator, "has_dropped", True)
+        if not (self.forgets and self.contents is not None and self.inputs):
+            return False
+        own = getattr(self.operator, "has_dropped", None)
+        if own is not None:
+            return bool(own)
+        return any(getattr(source.operator, "has_dropped", False) for source in self.inputs)
 
     def replace(self, operator: Any) -> None:
         """Replace the operator by another operator that has the same state."""

@@ -166,10 +166,10 @@ class ClosingAggregates(GroupAggregates):
     """Groups that are dropped when they close; views hold their rows."""
 
     forgets: ClassVar[bool] = True
-    __slots__ = ("__weakref__", "_open")
+    __slots__ = ("__weakref__", "_open", "has_dropped")
 
     def __init__(self, *given: Any, closing: Closing, **options: Any) -> None:
-        self._open = OpenKeys(closing)
+        self._open, self.has_dropped = OpenKeys(closing), False
         super().__init__(*given, **options)
         follow_clocks(closing.frontier, self)
 
@@ -186,6 +186,7 @@ class ClosingAggregates(GroupAggregates):
         if self._before:
             return
         for key in self._open.take_closed():
+            self.has_dropped = True
             self.groups.pop(key, None)
 
 
@@ -193,11 +194,11 @@ class ClosingDistinct(Distinct):
     """Rows of `distinct` that are dropped when no equal row can come; views hold them."""
 
     forgets: ClassVar[bool] = True
-    __slots__ = ("__weakref__", "_open")
+    __slots__ = ("__weakref__", "_open", "has_dropped")
 
     def __init__(self, closing: Closing) -> None:
         super().__init__()
-        self._open = OpenKeys(closing)
+        self._open, self.has_dropped = OpenKeys(closing), False
         follow_clocks(closing.frontier, self)
 
     def commit(self) -> None:
@@ -216,6 +217,7 @@ class ClosingDistinct(Distinct):
         if self._last:
             return
         for row in self._open.take_closed():
+            self.has_dropped = True
             self.shown.pop(row, None)
 
 
@@ -224,13 +226,13 @@ class ClosingSessions(KeptGroups):
     views hold their rows."""
 
     forgets: ClassVar[bool] = True
-    __slots__ = ("__weakref__", "_ends", "_frontier", "_numbers", "_waiting")
+    __slots__ = ("__weakref__", "_ends", "_frontier", "_numbers", "_waiting", "has_dropped")
 
     def __init__(
         self, key: Callable[[Any], Any], new: Callable[[], Any], frontier: Frontier
     ) -> None:
         super().__init__(key, new)
-        self._frontier = frontier
+        self._frontier, self.has_dropped = frontier, False
         self._ends: list[tuple[Any, int, Any]] = []
         self._numbers = count()
         self._waiting: set[Any] = set()
@@ -252,6 +254,7 @@ class ClosingSessions(KeptGroups):
         while mark is not None and self._ends and self._ends[0][0] <= mark:
             _, _, key = heappop(self._ends)
             self._waiting.discard(key)
+            self.has_dropped = True
             group: Any = self._groups.get(key)
             if group is not None:
                 group.close(mark)
@@ -438,14 +441,14 @@ class ExpiringIndexBy(IndexBy):
     """
 
     forgets: ClassVar[bool] = True
-    __slots__ = ("_beside", "_due", "_frontier", "_numbers", "_value")
+    __slots__ = ("_beside", "_due", "_frontier", "_numbers", "_value", "has_dropped")
 
     def __init__(
         self, *given: Any, value: Callable[[Row], Any], frontier: Frontier, **options: Any
     ) -> None:
         super().__init__(*given, **options)
         self._value = value
-        self._frontier = frontier
+        self._frontier, self.has_dropped = frontier, False
         self._due: list[tuple[Any, int, Key, Row]] = []
         self._numbers = count()
         self._beside: list[weakref.ref[ForgetsRows]] = []
@@ -490,6 +493,7 @@ class ExpiringIndexBy(IndexBy):
             _, _, key, row = heappop(due)
             weight = self._index.weight(key, row)
             if weight:
+                self.has_dropped = True
                 self.take_back([(key, (row, weight))])
                 for reference in self._beside:
                     state = reference()

@@ -54,7 +54,9 @@ class EventClock:
     (7, True, False)
     """
 
-    __slots__ = ("_followers", "lateness", "mark", "name", "watermark")
+    __slots__ = (
+        *("_followers", "is_replayed", "lateness", "lookups", "mark", "name", "watermark"),
+    )
 
     def __init__(self, lateness: Any, name: str = "the stream") -> None:
         self.name = name
@@ -62,6 +64,11 @@ class EventClock:
         self.watermark: Any = None
         self.mark: Any = None
         """The plan of the watermark as a relation of one row."""
+        self.is_replayed = False
+        """True from a read of the log of a durable stream to its next event. Nothing is dropped
+        meanwhile, so that views made one after the other share their state."""
+        self.lookups: Any = None
+        """The log of look-ups of a durable stream (`durable/event_log.py`)."""
         self._followers: list[weakref.ref[DropsClosed]] = []
 
     def __reduce__(self) -> Any:
@@ -166,6 +173,16 @@ class Watermark:
         return 1, sys.getsizeof(self._clock.watermark)
 
 
+class NotedLookups(Protocol):
+    """The log of one look-up."""
+
+    def note(self, pairs: Sequence[Pair]) -> None:
+        """Add the pairs of the commit that steps."""
+
+    def pairs(self) -> Sequence[Pair]:
+        """Return the pairs of all commits."""
+
+
 class EventLookup:
     """Pair the events `(row, key)` with the rows `(row, key)` of the right.
 
@@ -173,6 +190,7 @@ class EventLookup:
     ----------
     pair: event, and a row or None -> row.
     is_left: events without a row are emitted, with None.
+    log: keeps what is emitted, and has what was; None for a stream that is not durable.
 
     >>> lookup = EventLookup(lambda event, row: (event, row))
     >>> lookup.step([], [(("tea", 1), 1)])
@@ -183,9 +201,18 @@ class EventLookup:
 
     forgets: ClassVar[bool] = True
     """Nobody holds what it has emitted."""
-    __slots__ = ("_changes", "_is_left", "_pair", "_rows", "touched")
+    __slots__ = ("_changes", "_is_filled", "_is_left", "_log", "_pair", "_rows", "touched")
 
-    def __init__(self, pair: Callable[[Row, Any], Row], *, is_left: bool = False) -> None:
+    def __init__(
+        self,
+        pair: Callable[[Row, Any], Row],
+        *,
+        is_left: bool = False,
+        log: NotedLookups | None = None,
+    ) -> None:
+        self._log = log
+        self._is_filled = log is None
+        """False until the first step, over all events, of which the log has the pairs."""
         self._pair = pair
         self._is_left = is_left
         self._rows = Index()
@@ -198,6 +225,9 @@ class EventLookup:
             change = (match_key(canonical(key)), row, weight)
             self._rows.add(*change)
             self._changes.append(change)
+        if not self._is_filled:
+            self._is_filled = True
+            return []
         pair, found = self._pair, list[Pair]()
         for (row, key), weight in left:
             others = self._find(match_key(canonical(key)))
@@ -206,7 +236,14 @@ class EventLookup:
             if not others and self._is_left:
                 found.append((pair(row, None), weight))
         self.touched += len(left) + len(right) + len(found)
+        if found and self._log is not None:
+            self._log.note(found)
         return found
+
+    @property
+    def has_dropped(self) -> bool:
+        """True if nothing has the pairs of earlier events."""
+        return self._log is None
 
     def _find(self, key: Any) -> Sequence[Pair]:
         """Return the rows of a key."""
@@ -223,8 +260,8 @@ class EventLookup:
         self._changes = []
 
     def contents(self) -> Iterable[Pair]:
-        """Return no rows, as before the first event."""
-        return ()
+        """Return the pairs of the log; without one, no rows, as before the first event."""
+        return () if self._log is None else self._log.pairs()
 
     def footprint(self) -> tuple[int, int]:
         """Return the number of stored rows, and the approximate bytes of the state."""

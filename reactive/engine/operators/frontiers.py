@@ -79,6 +79,10 @@ class DelayedWatermark:
     clock: EventClock
     delay: Any = None
 
+    def low(self) -> Any:
+        """Return the value now; None while the log of the stream is replayed."""
+        return None if self.clock.is_replayed else self.low_at(self.clock.watermark)
+
     def low_at(self, mark: Any) -> Any:
         """Return the value at a watermark, which is None before the first event."""
         if mark is None or self.delay is None:
@@ -123,11 +127,12 @@ class Frontier:
         return tuple(dict.fromkeys(mark.clock for mark in self.marks))
 
     def low(self) -> Any:
-        """Return the least value of later changes; None while there is no such."""
+        """Return the least value of later changes; None while there is no such, or logs of events
+        are replayed, so that nothing is dropped."""
         if len(self.marks) == 1:
             (mark,) = self.marks
-            return mark.low_at(mark.clock.watermark)
-        return self._least(mark.low_at(mark.clock.watermark) for mark in self.marks)
+            return mark.low()
+        return self._least(mark.low() for mark in self.marks)
 
     def low_at(self, watermarks: Sequence[Any]) -> Any:
         """Return the least value of later changes at some watermarks, one for each of `clocks`."""

@@ -49,6 +49,7 @@ from optimizer.plans.properties import (
     reads_stream,
     row_shape,
     shapes,
+    tables,
 )
 from optimizer.plans.side_conditions import (
     AnyJoin,
@@ -142,7 +143,9 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.AsofJoin():
             return lambda: _make_asof_join(node), ()
         case plan.Lookup():
-            return lambda: event_time.EventLookup(pair_with(node.count), is_left=node.is_left), ()
+            return lambda: event_time.EventLookup(
+                pair_with(node.count), is_left=node.is_left, log=_log_of(node)
+            ), ()
         case plan.Intersection():
             return set_operators.make_intersection, ()
         case plan.IntersectionAll():
@@ -211,6 +214,12 @@ def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
     return sorting.make_sort_key(
         node.keys, [spread_bindings(key.function, count) for key in node.keys]
     )
+
+
+def _log_of(node: plan.Lookup) -> event_time.NotedLookups | None:
+    """Return the log of a look-up of events of durable streams; None if one is not durable."""
+    logs = [table.clock.lookups for table in tables(node.left) if table.clock is not None]
+    return None if None in logs or not logs else logs[0].of_plan(node)
 
 
 def _distinct_of(node: plan.Distinct) -> Make:

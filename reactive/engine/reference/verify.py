@@ -44,21 +44,29 @@ def verify_together(
     shown: Sequence[tuple[plan.Node, Any, str]],
     rows: Tables,
     running: AbstractContextManager[None],
+    has_rows: Callable[[plan.Table], bool],
 ) -> None:
     """Compare the contents of several plans, each with its name; shared nodes are evaluated once.
+
+    has_rows: tells if the rows of a table are stored, or in a log.
 
     Raises
     ------
     VerificationError: some differ; the message names them all.
-    TableError: a plan reads a table that is not stored.
+    TableError: a plan reads a table without its rows, or looks up rows as of earlier commits.
     """
     for node, _, name in shown:
         for table in tables(node):
-            if not table.stored:
+            if not has_rows(table):
                 raise TableError(
                     f"cannot verify {name}: table {table.name!r} is not stored\n"
                     "  there are no rows to evaluate the query on"
                 )
+        if any(isinstance(part, plan.Lookup) for part in nodes(node)):
+            raise TableError(
+                f"cannot verify {name}: it looks up rows as of earlier commits\n"
+                "  the rows of those commits are not kept"
+            )
 
     told = []
     what = shown[0][2] if len(shown) == 1 else f"{len(shown)} views"

@@ -165,7 +165,7 @@ def codec_of(
     about = json.dumps({"classes": about_classes(known.classes)})
     if key_of is None:
         return ClassCodec(Schema(table, columns, key, about), known)
-    return _with_key(ClassCodec(Schema(table, columns, None, about), known), key_of, names)
+    return with_key(ClassCodec(Schema(table, columns, None, about), known), key_of, names)
 
 
 def given_codec(
@@ -187,10 +187,10 @@ def given_codec(
 
     column = Column("value", "a codec's", PLAIN)
     codec = GivenCodec(Schema(table, (column,), None, '{"codec": true}'), write, read)
-    return codec if key_of is None else _with_key(codec, key_of, {})
+    return codec if key_of is None else with_key(codec, key_of, {})
 
 
-def _with_key(codec: RowCodec, key_of: Callable[[Any], Any], names: dict[type, str]) -> RowCodec:
+def with_key(codec: RowCodec, key_of: Callable[[Any], Any], names: dict[type, str]) -> GivenCodec:
     """Return a codec with an additional column for a key that is not a field."""
     schema, write, read = codec.schema, codec.write, codec.read
     name = KEY
