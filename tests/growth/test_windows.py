@@ -22,6 +22,11 @@ def _bounded(level: int, amount: int) -> int:
 
 
 Query = Callable[[Any], Any]
+PLACES: dict[str, Query] = {
+    "places": lambda r: r.select(lambda p, w: (p.id, w.row_number(), w.rank(), w.ntile(3))),
+    "shares": lambda r: r.select(lambda p, w: (p.id, w.percent_rank(), w.cume_dist())),
+    "dense_rank": lambda r: r.select(lambda p, w: (p.id, w.dense_rank())),
+}
 NEAR: dict[str, Query] = {
     "lag": lambda r: r.select(lambda p, w: (p.id, w.lag(p.amount))),
     "lead 2": lambda r: r.select(lambda p, w: (p.id, w.lead(p.amount, 2))),
@@ -34,9 +39,10 @@ NEAR: dict[str, Query] = {
     "ntile": lambda r: r.select(lambda p, w: (p.id, w.ntile(4))),
     "scan": lambda r: r.select(lambda p, w: (p.id, w.scan(p.amount, _bounded, 0))),
     "max so far": lambda r: r.select(lambda p, w: (p.id, w.max(p.day))),
+    **PLACES,
 }
 FAR: dict[str, Query] = {
-    "row_number": lambda r: r.select(lambda p, w: (p.id, w.row_number())),
+    "row_number and lag": lambda r: r.select(lambda p, w: (p.id, w.row_number(), w.lag(p.amount))),
     "ema": lambda r: r.select(lambda p, w: (p.id, w.ema(p.amount, alpha=0.001))),
     "sum so far": lambda r: r.select(lambda p, w: (p.id, w.sum(p.amount))),
 }
@@ -58,6 +64,23 @@ def touched(query: Query, size: int) -> int:
 @pytest.mark.parametrize("name", NEAR)
 def test_a_change_touches_the_rows_beside_it(name: str) -> None:
     assert touched(NEAR[name], 3_000) == touched(NEAR[name], 100) < 80
+
+
+@pytest.mark.parametrize("at", [-1, 1_001, 10**6])
+@pytest.mark.parametrize("size", [1_000, 10_000])
+@pytest.mark.parametrize("name", PLACES)
+def test_a_row_that_comes_is_one_edit_of_places(name: str, size: int, at: int) -> None:
+    prices = Database().table(Price, name="prices")
+    prices.add_all([Price(n, 0, n * 2, n % 7) for n in range(size)])
+    view = PLACES[name](prices.over(order="day")).materialize()
+    edits: list[Any] = []
+    with view.subscribe(lambda delta: edits.extend(delta.places)):
+        before = view.stats().touched
+        prices.add(Price(-1, 0, at, 50))
+        assert view.stats().touched - before < 5
+    place = sum(2 * n < at for n in range(size))
+    assert [(edit.position, edit.row[0], edit.path) for edit in edits] == [(place, -1, ())]
+    assert len(view) == size + 1
 
 
 @pytest.mark.parametrize("name", FAR)

@@ -11,7 +11,8 @@ from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans import clauses
 from optimizer.plans.field_values import NO_CONSTANT_TESTS, ConstantTests
-from optimizer.plans.properties import is_interned, nodes, row_shape, shapes
+from optimizer.plans.nodes.groups import keeper
+from optimizer.plans.properties import bindings, is_interned, nodes, row_shape, shapes
 from optimizer.plans.side_conditions import AnyJoin, calls_may_raise, join_match, may_raise, strict
 from optimizer.traverse import functions
 from reactive.engine.codegen.functions import callable_of, recall_of
@@ -399,6 +400,21 @@ def _build_nest(builder: Builder, node: physical.PhysicalNest, inputs: Inputs) -
     return builder.node(node, ports, make, recursion.orders(node), wiring=wiring)
 
 
+def _build_places(builder: Builder, node: physical.PhysicalPlaces, inputs: Inputs) -> Node:
+    """Build a window whose rows are numbered when they are read, with the chain above it."""
+    window, chain = node.window.node, tuple(_nodes(*node.chain))
+    assert isinstance(window, plan.Reduce)
+    show = make_loop_operator(
+        chain[-1], PipelineSource(chain, window), builder.graph.loops, recall_of(node.known)
+    )
+    key, inside = spread_bindings(window.key, bindings(window.input)), builder.graph.trees.inside
+    kept: Any = keeper(window.function)
+    parts = [window, *chain]
+    return builder.node(
+        node, inputs, lambda: kept.placed(key, show(), inside), all_callables(parts)
+    )
+
+
 def _build_partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:
     """Build the sums, by join key, of one side of a join; its rows are not stored."""
     below = node.chain
@@ -525,6 +541,7 @@ _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
     physical.PhysicalCyclicCount: _build_cyclic,
     physical.PhysicalCyclicJoin: _build_cyclic,
     physical.PhysicalNest: _build_nest,
+    physical.PhysicalPlaces: _build_places,
     physical.PartialSums: _build_partial_sums,
     physical.PairSums: _build_pair_sums,
     physical.FactorizedGroups: _build_factorized_groups,

@@ -39,6 +39,7 @@ from reactive.engine.compiler.physical import (
     PhysicalIndex,
     PhysicalKeys,
     PhysicalLoop,
+    PhysicalPlaces,
     PhysicalProbe,
     PhysicalRangeIndex,
     Pipeline,
@@ -85,7 +86,7 @@ def costs_of(node: Physical) -> Costs:
             above = max(_of_chain([sink]))
             met = (_cost_of_one(right), _cost_of_one(left))
             return tuple(max(cost, above) for cost in met)
-        case PhysicalRangeIndex():
+        case PhysicalRangeIndex() | PhysicalPlaces():
             return (Cost.LOG,) * inputs
         case PartialSums(sums=sums) if sums.extremes:
             return (Cost.LOG,) * inputs
@@ -106,7 +107,8 @@ def explain_costs(root: plan.Node, running: Running) -> Explanation:
     def remark(physical: Physical) -> str:
         costs = costs_of(physical)
         if (kept := _kept_by(physical)) is not None and hasattr(kept, "describe_costs"):
-            columns[physical.headline()] = kept.describe_costs()
+            is_read = isinstance(physical, PhysicalPlaces)
+            columns[physical.headline()] = kept.describe_costs(are_read=is_read)
         if costs and max(costs) in DEAR:
             dear[physical.headline()] = _why_dear(physical, max(costs))
         return f"  [{', '.join(map(str, costs))}]" if costs else ""
@@ -135,7 +137,9 @@ def _why_dear(physical: Physical, cost: Cost) -> str:
 
 def _kept_by(physical: Physical) -> Any:
     """Return the function of a reduce that keeps its groups; None for other nodes."""
-    node = physical.op.node if isinstance(physical, Apply) else None
+    node: plan.Node | None = None
+    if isinstance(physical, Apply | PhysicalPlaces):
+        node = physical.op.node if isinstance(physical, Apply) else physical.window.node
     return keeper(node.function) if isinstance(node, plan.Reduce) else None
 
 

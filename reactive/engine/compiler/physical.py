@@ -303,6 +303,21 @@ class PhysicalNest(Physical):
         return found if self.elsewhere else f"{found}; once read, kept from {self.large} rows on"
 
 
+@record
+class PhysicalPlaces(Physical):
+    """A window that only numbers rows, and the chain above it; the numbers are computed when read.
+
+    The chain makes a row of each row, and cannot raise.
+    """
+
+    source: Physical
+    window: Op
+    chain: Ops
+
+    def headline(self) -> str:
+        return f"places {_describe_chain((self.window, *self.chain), None)}"
+
+
 def _describe_retention(found: Retention | None) -> str:
     return "" if found is None else f", dropped when {written(found.value)} is {found.frontier}"
 

@@ -25,16 +25,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optimizer.plans.fingerprint import fingerprint
-from reactive.engine.collections.zset import Pair, Row, consolidate, repeat_by_weight
+from reactive.engine.collections.zset import (
+    Pair,
+    Row,
+    UniformDelta,
+    consolidate,
+    repeat_by_weight,
+)
 from reactive.engine.dataflow.leaves import BorrowedLeaf
 from reactive.engine.dataflow.node import Node
 from reactive.engine.operators.aggregate import State, is_restorable
 from reactive.engine.operators.fixpoint.fixpoint import FixpointRelation
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from reactive.engine.operators.windows.placed import PlacedRows
 
 Find = Callable[[str], State | None]
 Changed = Mapping[Node, Sequence[Pair]]
@@ -192,15 +201,19 @@ def _rows_before(inputs: Sequence[Any], deltas: Sequence[Sequence[Any]]) -> Sequ
 
 
 class TreeRows(BorrowedLeaf):
-    """The rows of a tree. They are read inside the lock, since reading may cache a bag."""
+    """The rows of a tree, or of places, made when they are read.
+
+    Those of a tree are read inside the lock, since reading may cache a bag.
+    """
 
     __slots__ = ("count", "find", "keys", "pieces", "tree")
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree | PlacedRows) -> None:
         self.tree = tree
         self.count: Callable[[Row], int] = tree.count
-        self.find: Callable[[Any], Row | None] = tree.find
-        self.keys: Callable[[], list[Any]] = tree.keys
+        if isinstance(tree, Tree):
+            self.find: Callable[[Any], Row | None] = tree.find
+            self.keys: Callable[[], list[Any]] = tree.keys
         if hasattr(tree, "pieces"):
             self.pieces: Callable[[], Iterator[list[Pair]] | None] = tree.pieces
 
@@ -211,4 +224,5 @@ class TreeRows(BorrowedLeaf):
         return self.tree.contents()
 
     def rows(self) -> list[Row]:
-        return list(repeat_by_weight(self.tree.pairs()))
+        pairs = self.tree.pairs()
+        return list(pairs.rows if type(pairs) is UniformDelta else repeat_by_weight(pairs))

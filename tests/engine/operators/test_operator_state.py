@@ -76,7 +76,8 @@ COMPUTED = {
         "of a stream, which is not stored",
     ),
     **dict.fromkeys(
-        ("SessionGroup", "WindowGroups", "WindowPartition"), "sorts rows, which is done in C"
+        ("SessionGroup", "WindowGroups", "WindowPartition", "PlacedRows", "PlacedPartition"),
+        "sorts rows, which is done in C",
     ),
     "SumsBeyond": "sorts the rows of its inputs, with sums that are added up at once",
     "ExtremesBy": "sorts the values of each key, which its rows hold",

@@ -20,8 +20,16 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, islice, pairwise
+from functools import partial
+from itertools import accumulate, chain, islice
 from typing import Any
+
+from reactive.engine.operators.windows.chunks import (
+    Chunk,
+    count_changes,
+    count_changes_of,
+    runs_of_equals,
+)
 
 HIDDEN: Any = object()
 """In the place of the answers of a row that is new, or beyond a limit."""
@@ -41,30 +49,6 @@ Row = tuple[Any, Any, Any]
 Edit = tuple[int, int, int, list[Any], list[Any], list[Any], int, int, list[Any]]
 """A change within a chunk: its number; the span of rows that are replaced, and the sort keys, heads
 and cells of the new rows; the span of answers that are replaced, and the new answers."""
-
-
-class Chunk:
-    """Some rows that stand beside each other."""
-
-    __slots__ = ("cells", "heads", "keys", "known", "shown")
-
-    def __init__(
-        self, keys: list[Any], heads: list[Any], cells: list[Any], shown: list[Any]
-    ) -> None:
-        self.keys = keys
-        self.heads = heads
-        self.cells = cells
-        self.shown = shown
-        self.known: dict[Any, Any] | None = None
-        """Values that functions computed from all rows, by the name of the function."""
-
-    def cached(self, name: Any, compute: Callable[[list[Any]], Any]) -> Any:
-        """Return a value of all cells, which is computed once until a row changes."""
-        if self.known is None:
-            self.known = {}
-        if name not in self.known:
-            self.known[name] = compute(self.cells)
-        return self.known[name]
 
 
 class Entries:
@@ -396,7 +380,7 @@ class Entries:
             shown = [*self.all_shown(0, size), *shown]
         order = sorted(range(len(keys)), key=keys.__getitem__)
         keys = [keys[place] for place in order]
-        for start, stop in _runs_of_equals(keys):
+        for start, stop in runs_of_equals(keys):
             if order[stop - 1] >= size:  # the new rows are behind the others, which are in order
                 order[start:stop] = sorted(
                     order[start:stop], key=lambda n: self._tie(heads[n], cells[n])
@@ -405,6 +389,34 @@ class Entries:
         columns = [[column[place] for place in order] for column in (heads, cells, shown)]
         made._hold(_chunks_of([keys, *columns]))
         return made
+
+    def shared(self) -> Entries:
+        """Return a copy that shares its lists with the entries: `separate` before any change."""
+        made = Entries(self._tie)
+        made._hold([Chunk(c.keys, c.heads, c.cells, c.shown) for c in self.chunks])
+        return made
+
+    def separate(self, place: int) -> None:
+        """Copy the lists of the chunk that a change at a place changes."""
+        if self.chunks:
+            number = self._chunk_of(place) if place < self.size else len(self.chunks) - 1
+            c = self.chunks[number]
+            self.chunks[number] = Chunk([*c.keys], [*c.heads], [*c.cells], [*c.shown])
+
+    def groups_up_to(self, place: int) -> int:
+        """Return the number of groups of equal keys from the first row to the one at a place.
+
+        Cost: O(rows / 500), and some hundred rows in the chunk of the place.
+        """
+        groups, before = 0, HIDDEN
+        for chunk, _, last in self.pieces(0, place + 1):
+            groups += before is HIDDEN or (before is not chunk.keys[0] and before != chunk.keys[0])
+            if last == len(chunk.keys):
+                groups += chunk.cached("groups", partial(count_changes_of, chunk))
+            else:
+                groups += count_changes(chunk.keys[:last])
+            before = chunk.keys[last - 1]
+        return groups
 
     def of_part(self, keys: list[Any], cells: list[Any]) -> Entries:
         """Return entries of some rows in order, without heads and answers."""
@@ -482,19 +494,3 @@ def _chunks_of(columns: list[list[Any]]) -> list[Chunk]:
     if 0 < size <= LOAD:
         return [Chunk(*columns)]
     return [Chunk(*(column[n : n + LOAD] for column in columns)) for n in range(0, size, LOAD)]
-
-
-def _runs_of_equals(keys: list[Any]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of several equal keys."""
-    start = 0
-    for place in places_of_changes(keys):
-        if place - start > 1:
-            yield start, place
-        start = place
-
-
-def places_of_changes(keys: list[Any]) -> list[int]:
-    """Return the places at which another key begins, and the number of keys."""
-    pairs = enumerate(pairwise(keys), 1)
-    found = [place for place, (key, after) in pairs if key is not after and key != after]
-    return [*found, len(keys)] if keys else []

@@ -21,7 +21,8 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from optimizer.record import record
-from reactive.engine.operators.windows.entries import Entries, places_of_changes
+from reactive.engine.operators.windows.chunks import places_of_changes
+from reactive.engine.operators.windows.entries import Entries
 from reactive.engine.operators.windows.sort_keys import SortKeys
 
 Edge: TypeAlias = "tuple[Literal['unbounded', 'current', 'preceding', 'following'], Any]"

@@ -49,11 +49,11 @@ class WindowGroups(GroupStates[WindowPartition]):
         if self._groups and len(delta) == 2:
             shown = self._step_update(*delta)
             return super().step(delta) if shown is None else shown
-        if self._groups or len(delta) < 2 or _least_weight(delta) < 1:
+        if self._groups or len(delta) < 2 or least_weight(delta) < 1:
             return super().step(delta)
         self._stepped, self._made = {}, []
         try:
-            for key, rows in self._by_partition(delta).items():
+            for key, rows in rows_by_partition(self._key, delta).items():
                 self._group(key).load(rows)
         except BaseException:
             self.undo()
@@ -96,23 +96,24 @@ class WindowGroups(GroupStates[WindowPartition]):
         rows = [(key, row) for key, group in self._groups.items() for row in group.rows()]
         return UniformDelta(rows, 1)
 
-    def _by_partition(self, delta: Pairs) -> dict[Any, list[Packed]]:
-        """Return the rows of a load by the key of their partition, as often as they occur."""
-        rows = [row for row, weight in delta for _ in range(weight)]
-        keys = list(map(self._key, rows))
-        if not all(key.__class__ is tuple for key in keys) or not _are_exact(keys):
-            keys = list(map(canonical, keys))
-        found: dict[Any, list[Packed]] = defaultdict(list)
-        for key, row in zip(keys, rows, strict=True):
-            found[key].append(row)
-        return found
+
+def rows_by_partition(key: Callable[[Row], Any], delta: Pairs) -> dict[Any, list[Packed]]:
+    """Return the rows of a load by the key of their partition, as often as they occur."""
+    rows = [row for row, weight in delta for _ in range(weight)]
+    keys = list(map(key, rows))
+    if not all(key.__class__ is tuple for key in keys) or not _are_exact(keys):
+        keys = list(map(canonical, keys))
+    found: dict[Any, list[Packed]] = defaultdict(list)
+    for partition, row in zip(keys, rows, strict=True):
+        found[partition].append(row)
+    return found
 
 
 def _are_exact(keys: list[tuple[Any, ...]]) -> bool:
     return set(map(type, chain.from_iterable(keys))) <= EXACT
 
 
-def _least_weight(delta: Pairs) -> int:
+def least_weight(delta: Pairs) -> int:
     """Return the least weight of a delta that is not empty."""
     if type(delta) is UniformDelta:
         return delta.weight

@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from reactive.engine.collections.zset import Pair, canonical
-from reactive.engine.operators.windows.entries import HIDDEN, Chunk, Row
+from reactive.engine.operators.windows.chunks import Chunk
+from reactive.engine.operators.windows.entries import HIDDEN, Row
 from reactive.engine.operators.windows.facts import NearFunctions, WindowFacts
 from reactive.engine.operators.windows.frames import Order
 

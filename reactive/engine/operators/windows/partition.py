@@ -24,7 +24,8 @@ from operator import itemgetter
 from typing import Any
 
 from reactive.engine.collections.zset import Pair, canonical
-from reactive.engine.operators.windows.entries import HIDDEN, Chunk, Entries, Row
+from reactive.engine.operators.windows.chunks import Chunk
+from reactive.engine.operators.windows.entries import HIDDEN, Entries, Row
 from reactive.engine.operators.windows.facts import Packed, WindowFacts
 from reactive.engine.operators.windows.function import Told, canonical_answers
 from reactive.engine.operators.windows.near import NearChanges
@@ -81,7 +82,7 @@ class WindowPartition:
                     if self._log:
                         self._take_back()
                 return self._apply_changes(changes)
-            waiting, self._broken = _add_changes(self._broken, changes), None
+            waiting, self._broken = add_changes(self._broken, changes), None
             return self._apply_changes(list(waiting.items()), are_many=True)
         except Exception as error:
             reraise_asynchronous(error)
@@ -155,7 +156,7 @@ class WindowPartition:
         if self._broken is None:
             self._order = self._made.order_of(self._order.entries.hide())
             self.sight = 0
-        self._broken = _add_changes(self._broken or {}, changes)
+        self._broken = add_changes(self._broken or {}, changes)
         return gone
 
     # A change.
@@ -411,7 +412,7 @@ def _with_answers(old: Any, said: Answers, place: int) -> tuple[Any, ...]:
     return tuple([new.get(place, answer) for new, answer in zip(said, known, strict=True)])
 
 
-def _add_changes(rows: dict[Packed, int], changes: Iterable[Pair]) -> dict[Packed, int]:
+def add_changes(rows: dict[Packed, int], changes: Iterable[Pair]) -> dict[Packed, int]:
     """Return a copy of `rows` with the changes added; rows of weight 0 are left out."""
     made = dict(rows)
     for row, weight in changes:

@@ -8,6 +8,7 @@ Called for a whole partition, it treats all rows as inserted.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from functools import partial
 from typing import Any
@@ -27,6 +28,7 @@ from reactive.engine.operators.windows.groups import WindowGroups
 from reactive.engine.operators.windows.near import NearChanges
 from reactive.engine.operators.windows.other_rows import make_nth_value, make_shift
 from reactive.engine.operators.windows.partition import WindowPartition
+from reactive.engine.operators.windows.placed import OF_PEERS, PlacedRows
 from reactive.engine.operators.windows.places import PLACES
 from reactive.engine.operators.windows.scans import make_scan, steps_of
 from reactive.engine.operators.windows.sort_keys import SortKeys, hash_of, tie_of
@@ -34,7 +36,12 @@ from reactive.engine.operators.windows.totals import make_total
 
 OF_PLACES_READ = (
     "a view of order_by needs no column for places: view.index(row) finds the place of a row when\n"
-    "  it is read, in O(log rows), and a change is one edit"
+    "  it is read, in O(log rows), and a change is one edit; a view whose window has places alone\n"
+    "  computes them when it is read"
+)
+OF_PLACES_KEPT = (
+    "itself: places are computed when the view is read, and delta.places is an edit\n"
+    "  for a reader of delta.added or delta.removed, or of a view that is a query's input:"
 )
 NAMED: dict[str, Callable[[Asked], Function]] = {
     **PLACES,
@@ -89,28 +96,55 @@ class Window:
         dear = [asked for asked in self.functions if _cost_of(asked) is Cost.GROUP]
         return all(asked.function == "scan" for asked in dear)
 
-    def describe_costs(self) -> list[str]:
-        """Return for each function the rows whose answers a changed row may change."""
+    def describe_costs(self, *, are_read: bool = False) -> list[str]:
+        """Return for each function the rows whose answers a changed row may change.
+
+        are_read: True if places are computed when they are read.
+        """
         if self.limit is not None:
             number, most = self.limit
             return [f"all columns: rows up to {self.functions[number].function} {most}"]
         found = [describe_column(asked) for asked in self.functions]
+        if are_read:
+            return [OF_PLACES_KEPT, *(f"  {each}" for each in found)]
         if any(map(is_positional, self.functions)):
             found.append(OF_PLACES_READ)
         return found
 
     def kept(self) -> Callable[[], WindowPartition]:
         """Return the function that makes an empty partition."""
+        made = self.made()
+        near = find_near(made.functions, is_limited=self.limit is not None)
+        return partial(WindowPartition, made, None if near is None else NearChanges(made, near))
+
+    def made(self) -> WindowFacts:
+        """Return the facts that all partitions share."""
         functions = tuple(_build_function(asked) for asked in self.functions)
         tie = hash_of if all(map(is_of_peers, self.functions)) else tie_of
-        keys = SortKeys(self.directions)
         held = self._held_parts()
-        made = WindowFacts(
-            *(keys, tie, held, functions, self._cut(), self.drops),
+        return WindowFacts(
+            *(SortKeys(self.directions), tie, held, functions, self._cut(), self.drops),
             OUTPUT_ROWS[held.is_wide, len(functions) == 1],
         )
-        near = find_near(functions, is_limited=self.limit is not None)
-        return partial(WindowPartition, made, None if near is None else NearChanges(made, near))
+
+    def placed(
+        self,
+        key: Callable[[Any], Any],
+        show: Any,
+        inside: Callable[[], AbstractContextManager[None]],
+    ) -> PlacedRows:
+        """Return the operator that computes places when they are read; `show` runs the chain above.
+
+        inside: the context in which state that only commits change may be read.
+        """
+        names = frozenset(str(asked.function) for asked in self.functions)
+        return PlacedRows(key, self.made(), names, show, inside)
+
+    @property
+    def are_places(self) -> bool:
+        """True if all answers follow from the places of rows, and no rows are left out."""
+        names = [asked.function for asked in self.functions]
+        return self.limit is None and all(name in PLACES for name in names)
 
     def _held_parts(self) -> HeldParts:
         """Return which parts of a row a partition holds."""
@@ -174,7 +208,6 @@ def is_of_peers(asked: Asked) -> bool:
     return is_by_key and asked.function in ANSWERS_OF_SETS
 
 
-OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 ANSWERS_OF_SETS = frozenset({"count", "sum", "avg", "min", "max"})
 """Functions of a frame that no order of its rows changes."""
 

@@ -138,7 +138,18 @@ def test_the_first_rows_of_each_key_are_known_in_any_spelling() -> None:
 
 
 def test_for_places_the_remedy_is_said() -> None:
-    prices = Database().table(Price, name="prices")
-    told = str(prices.over(order="amount").select(lambda p, w: w.row_number()).explain(costs=True))
+    ranked = Database().table(Price, name="prices").over(order="amount")
+    told = str(ranked.select(lambda p, w: (w.row_number(), w.sum(p.id))).explain(costs=True))
     assert "row_number: all rows behind it" in told
     assert "view.index(row)" in told
+
+
+def test_places_that_are_read_say_who_pays() -> None:
+    ranked = Database().table(Price, name="prices").over(order="amount")
+    query = ranked.select(lambda p, w: (p.id, w.rank()))
+    told = str(query.explain(costs=True))
+    assert "places are computed when the view is read" in told
+    assert "rank: all rows behind its peers" in told
+    assert "not efficiently" not in told
+    above = str(query.where(lambda r: r[1] % 2 == 0).explain(costs=True))
+    assert "not efficiently" in above
