@@ -38,6 +38,7 @@ from dataclasses import replace
 from optimizer.errors import StratificationError
 from optimizer.plans.components import strongly_connected
 from optimizer.record import record
+from reactive.languages.datalog.best_rows import KeptRows, decided_by_a_column, subsumptions
 from reactive.languages.datalog.clause_rules import counters_in, rules_of
 from reactive.languages.datalog.definitions import ProgramDefinitions
 from reactive.languages.datalog.rules import (
@@ -241,8 +242,12 @@ def dependencies(goals: Sequence[Goal], barrier: str | None = None) -> Iterator[
                     yield from dependencies(body, "aggregate")
 
 
-def strata(rules: Mapping[str, Sequence[Rule]]) -> list[list[str]]:
+def strata(
+    rules: Mapping[str, Sequence[Rule]], dominated: Mapping[str, Sequence[Rule]]
+) -> list[list[str]]:
     """Return the relations that have rules, each stratum after all that it reads.
+
+    What says which rows are dominated is read after the stratum of the relation.
 
     Raises
     ------
@@ -251,7 +256,13 @@ def strata(rules: Mapping[str, Sequence[Rule]]) -> list[list[str]]:
     read = {
         name: [d for rule in some for d in dependencies(rule.goals)] for name, some in rules.items()
     }
-    found = strongly_connected({name: [d.name for d in some] for name, some in read.items()})
+    later = {
+        name: [d.name for rule in dominated.get(name, ()) for d in dependencies(rule.goals)]
+        for name in read
+    }
+    found = strongly_connected(
+        {name: [*(d.name for d in some), *later[name]] for name, some in read.items()}
+    )
     for group in found:
         members = frozenset(group)
         for name in group:
@@ -375,6 +386,10 @@ class Analysis:
     facts: dict[str, tuple[Rule, ...]]
     kinds: dict[int, Kinds]
     strata: list[list[str]]
+    dominated: dict[str, tuple[Rule, ...]]
+    """The rules of rows that another row dominates, of each relation."""
+    kept: dict[str, KeptRows]
+    """The best rows of each key that a recursion keeps."""
 
 
 def analyse_program(definitions: ProgramDefinitions) -> Analysis:
@@ -385,19 +400,26 @@ def analyse_program(definitions: ProgramDefinitions) -> Analysis:
     PlanError: a variable has no value, or a term is of two types.
     StratificationError: a relation depends on its own negation or aggregate.
     """
-    every = _rules(definitions)
+    every = _rules(definitions, is_subsumptive=False)
+    dominated = _rules(definitions, is_subsumptive=True)
     columns = definitions.columns()
     kinds = {
         id(rule): Kinds(rule, columns, definitions.types)
-        for some in every.values()
+        for some in (*every.values(), *dominated.values())
         for rule in some
     }
     rules = {name: tuple(rule for rule in some if rule.goals) for name, some in every.items()}
     facts = {name: tuple(rule for rule in some if not rule.goals) for name, some in every.items()}
-    order = strata(rules)
+    order = strata(rules, dominated)
     for group in order:
         _refuse_counters(frozenset(group), rules)
-    return Analysis(definitions, rules, facts, kinds, order)
+    kept = {n: each.kept for n, each in definitions.relations.items() if each.kept is not None}
+    for name, clauses in subsumptions(definitions.clauses).items():
+        best = decided_by_a_column(clauses)
+        if best is not None:
+            kept[name] = best
+    rest = {name: tuple(some) for name, some in dominated.items() if some and name not in kept}
+    return Analysis(definitions, rules, facts, kinds, order, rest, kept)
 
 
 def _refuse_counters(group: frozenset[str], rules: Mapping[str, Sequence[Rule]]) -> None:
@@ -408,13 +430,14 @@ def _refuse_counters(group: frozenset[str], rules: Mapping[str, Sequence[Rule]])
                 raise wrong(counter.at, "autoinc() cannot stand in a recursive rule")
 
 
-def _rules(definitions: ProgramDefinitions) -> dict[str, list[Rule]]:
-    """Return the rules of each relation that is computed."""
+def _rules(definitions: ProgramDefinitions, *, is_subsumptive: bool) -> dict[str, list[Rule]]:
+    """Return the rules of each relation that is computed; or of the rows that are dominated."""
     names = Names()
     inline = definitions.inline()
     left_out = inline - definitions.read_whole()
     found: dict[str, list[Rule]] = {n: [] for n in definitions.relations if n not in left_out}
-    for clause in inline_relations(definitions.clauses, inline, names):
+    clauses = [c for c in definitions.clauses if c.is_subsumptive == is_subsumptive]
+    for clause in inline_relations(clauses, inline, names):
         for rule in rules_of(clause, names):
             if rule.head.name in found:
                 found[rule.head.name].append(scope_rule(rule, names))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from optimizer.record import record
 from reactive.languages.datalog import rules
+from reactive.languages.datalog.best_rows import KeptRows, chosen_rows, with_ranks
 from reactive.languages.datalog.inference import KindedColumn, ProgramTypes
 from reactive.languages.datalog.parser import parse
 from reactive.languages.datalog.tokens import Span, Token, suggest_name, wrong
@@ -266,6 +267,8 @@ class DeclaredRelation:
     fields: tuple[KindedColumn, ...]
     qualifiers: frozenset[str]
     at: Span
+    kept: KeptRows | None = None
+    """The rows that a choice domain keeps."""
 
 
 @record
@@ -312,7 +315,7 @@ def definitions_of(text: str | list[Token]) -> ProgramDefinitions:
     ------
     PlanError: the text is not a program; or a name has no meaning, or two.
     """
-    statements = without_components(parse(text))
+    statements = with_ranks(without_components(parse(text)))
     types = ProgramTypes(
         (s for s in statements if isinstance(s, rules.TypeDefinition)),
         (s for s in statements if isinstance(s, rules.FunctorDeclaration)),
@@ -350,8 +353,11 @@ def _relations(
         fields = types.fields(statement.columns)
         if "eqrel" in statement.qualifiers and not _is_pair(fields):
             raise wrong(statement.at, "an eqrel has two columns of the same type")
+        kept = None
+        if statement.choices:
+            kept = chosen_rows([field.name for field in fields], statement.choices[0])
         found[statement.name] = DeclaredRelation(
-            statement.name, fields, statement.qualifiers, statement.at
+            statement.name, fields, statement.qualifiers, statement.at, kept
         )
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reactive.languages.datalog import rules
+from reactive.languages.datalog.best_rows import subsumption
 from reactive.languages.datalog.formulas import Formulas
 from reactive.languages.datalog.tokens import (
     Cursor,
@@ -94,13 +95,18 @@ class _Parser:
     # Clauses.
 
     def _clause(self) -> rules.Clause:
-        """Read a clause: heads, and bodies if `:-` follows; refuses subsumption."""
+        """Read a clause: heads, and bodies if `:-` follows; or a subsumption, with `<=`."""
         cursor = self._cursor
         start = cursor.token.at
         heads = tuple(cursor.several(self._formulas.atom))
-        if cursor.sees("<="):
-            remedy = "fixpoint(keep=) keeps the best row of each key"
-            raise wrong(cursor.token.at, "subsumption is not supported", remedy)
+        if cursor.take("<="):
+            greater = self._formulas.atom()
+            if len(heads) > 1:
+                raise wrong(heads[1].at, "one row is dominated by another")
+            cursor.need(":-", "a row is dominated under a condition, which may be true")
+            bodies = self._formulas.bodies()
+            cursor.need(".", "a clause ends with a point")
+            return subsumption(heads[0], greater, bodies, cursor.since(start))
         bodies = self._formulas.bodies() if cursor.take(":-") else ((),)
         cursor.need(".", "a clause ends with a point")
         return rules.Clause(heads, bodies, cursor.since(start))
@@ -113,11 +119,13 @@ class _Parser:
         columns = tuple(self._cursor.read_list("(", self._column, ")"))
         self._no_double(columns)
         qualifiers = set[str]()
+        choices: tuple[tuple[str, ...], ...] = ()
         while self._sees_qualifier():
             token = self._cursor.read()
-            if token.text == "choice" and self._cursor.sees("-"):
-                remedy = "fixpoint(keep=) keeps the best row of each key"
-                raise wrong(token.at, "choice domains are not supported", remedy)
+            if token.text == "choice" and self._cursor.take("-"):
+                self._cursor.need("domain")
+                choices = tuple(self._cursor.several(self._choice))
+                break
             if token.text not in QUALIFIERS:
                 remedy = suggest_name(token.text, QUALIFIERS, "there are")
                 raise wrong(token.at, f"there is no qualifier {token.text!r}", remedy)
@@ -125,10 +133,16 @@ class _Parser:
         at = self._cursor.since(start)
         found: list[rules.Statement] = []
         for name in names:
-            found.append(rules.Declaration(name, columns, frozenset(qualifiers), at))
+            found.append(rules.Declaration(name, columns, frozenset(qualifiers), at, choices))
             words = ("input", "output", "printsize")
             found += [rules.Directive(word, name, at) for word in words if word in qualifiers]
         return found
+
+    def _choice(self) -> tuple[str, ...]:
+        """Read the columns of a choice domain: one, or several in brackets."""
+        if not self._cursor.sees("("):
+            return (self._cursor.name("a column"),)
+        return tuple(self._cursor.read_list("(", lambda: self._cursor.name("a column"), ")"))
 
     def _sees_qualifier(self) -> bool:
         """Return True if the next name is not a relation that begins a clause."""

@@ -14,12 +14,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.expr import Attribute, Expr, Parameter, all_parameters
+from optimizer.expr import Attribute, Expr, Operation, Parameter, all_parameters
 from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, is_set
 from optimizer.rewriting.columns import declared_fields, known_shapes
@@ -30,7 +31,8 @@ from reactive.api.table import Table
 from reactive.engine.runtime.collector import make_old, pause_collector
 from reactive.engine.runtime.large_stack import call_with_any_stack
 from reactive.languages.datalog.analysis import Analysis, analyse_program, dependencies
-from reactive.languages.datalog.bodies import BodyQuery, stuck
+from reactive.languages.datalog.best_rows import RANKED
+from reactive.languages.datalog.bodies import BodyQuery, match_keys, stuck
 from reactive.languages.datalog.clause_rules import computes
 from reactive.languages.datalog.definitions import ProgramDefinitions, definitions_of
 from reactive.languages.datalog.expressions import (
@@ -44,8 +46,8 @@ from reactive.languages.datalog.facts import FactFormat, options_of, path_of
 from reactive.languages.datalog.included import read_program
 from reactive.languages.datalog.inference import KindedColumn, class_of
 from reactive.languages.datalog.own_functors import Functions, OwnFunctors
-from reactive.languages.datalog.rules import Directive, Rule, TextTerm, variables, walk
-from reactive.languages.datalog.tokens import Token, suggest_name, too_deep
+from reactive.languages.datalog.rules import Atom, Directive, Rule, TextTerm, variables, walk
+from reactive.languages.datalog.tokens import Token, suggest_name, too_deep, wrong
 from reactive.languages.datalog.totals import add_total
 
 MakeTable = Callable[[Any, str], Table[Any]]
@@ -355,10 +357,12 @@ class Translation:
         for group in self._analysis.strata:
             members = frozenset(group)
             read = (d.name for n in group for r in rules[n] for d in dependencies(r.goals))
-            if any(name in members for name in read):
+            if any(name in members for name in read) or members & self._analysis.kept.keys():
                 self._recursive(group, rules)
             else:
                 self._plain(group[0], rules[group[0]])
+            whole = {name: self._undominated(name) for name in group}
+            self.nodes |= whole
 
     def _expressions(self, rule: Rule) -> Expressions:
         kinds, types = self._analysis.kinds[id(rule)], self._analysis.definitions.types
@@ -384,11 +388,42 @@ class Translation:
             unions = [self._union(name, rules[name]) for name in group]
             return [Relation(self._engine, node) for node in unions]
 
-        every = [rule for name in group for rule in rules[name]]
+        kept = [self._analysis.kept.get(name) for name in group]
+        for name in group:
+            if name.endswith(RANKED) and len(group) > 1:
+                at = self._analysis.definitions.relations[name].at
+                what = "a relation with a choice domain depends on itself through others"
+                raise wrong(at, what, f"write {', '.join(group)} as one relation")
+        every = [_without_rank(rule) for name in group for rule in rules[name]]
         most = self._max_rounds if any(map(computes, every)) else None
-        made = fixpoint(step, names=list(group), max_rounds=most)
+        made = fixpoint(
+            step,
+            names=list(group),
+            max_rounds=most,
+            keep=None
+            if not any(kept)
+            else [None if each is None else each.keep() for each in kept],
+            by=None if not any(kept) else [None if each is None else each.by() for each in kept],
+        )
         for name, relation in zip(group, made, strict=True):
             self.nodes[name] = relation.plan
+
+    def _undominated(self, name: str) -> plan.Node:
+        """Return the rows of a relation that no other row dominates."""
+        node = self.nodes[name]
+        for rule in self._analysis.dominated.get(name, ()):
+            body = BodyQuery(self, self._expressions(rule), add_total)
+            pair = [g for g in rule.goals if isinstance(g, Atom) and g.name == name][:2]
+            left = body.hold(rule.goals, variables(*pair))
+            if left:
+                raise stuck(left)
+            less, greater = (
+                make_call(self.row_class(name), body.rows_of(each.arguments)) for each in pair
+            )
+            body.where(Operation("!=", (less, greater)))
+            worse = plan.Distinct(plan.Select(body.node, lift_body(less, body.names)))
+            node = plan.AntiJoin(node, worse, match_keys([(ROW, ROW)], ["row"], "worse"))
+        return node
 
     def _union(self, name: str, rules: Sequence[Rule]) -> plan.Node:
         """Return the plan of a relation: given rows, facts, and the rows of its rules."""
@@ -415,6 +450,13 @@ class Translation:
         node = body.node
         made = make_call(self.row_class(rule.head.name), body.rows_of(rule.head.arguments))
         return plan.Select(node, lift_body(made, body.names))
+
+
+def _without_rank(rule: Rule) -> Rule:
+    """Return a rule without the rank of its head, which does not go on for ever by itself."""
+    if not rule.head.name.endswith(RANKED):
+        return rule
+    return replace(rule, head=replace(rule.head, arguments=rule.head.arguments[:-1]))
 
 
 # Inputs of a program from the database: rows of any class, converted to those of a relation.

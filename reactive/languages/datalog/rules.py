@@ -170,6 +170,8 @@ class Clause:
     heads: tuple[Atom, ...]
     bodies: tuple[tuple[Literal, ...], ...]
     at: Span = field(compare=False, repr=False)
+    is_subsumptive: bool = False
+    """True if its rows are those that another row of the relation dominates."""
 
 
 @record
@@ -189,6 +191,8 @@ class Declaration:
     columns: tuple[DeclaredColumn, ...]
     qualifiers: frozenset[str]
     at: Span = field(compare=False, repr=False)
+    choices: tuple[tuple[str, ...], ...] = ()
+    """The columns of each choice domain."""
 
 
 @record

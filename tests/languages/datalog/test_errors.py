@@ -137,11 +137,16 @@ WRONG = {
           .type T = U
           ^^^^^^^^^^^
     """,
-    "path(x, y) <= path(x, z) :- y < z.": """
-        line 4, column 12: subsumption is not supported
-          path(x, y) <= path(x, z) :- y < z.
-                     ^^
-          fixpoint(keep=) keeps the best row of each key
+    "path(x, y) <= edge(x, z) :- y < z.": """
+        line 4, column 15: a row of 'path' is dominated by a row of 'path'
+          path(x, y) <= edge(x, z) :- y < z.
+                        ^^^^^^^^^^
+    """,
+    ".decl tree(v: number, u: number) choice-domain w": """
+        line 4, column 1: relation 'tree' has no column 'w'
+          .decl tree(v: number, u: number) choice-domain w
+          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+          they are v, u
     """,
     ".init g = Graph": """
         line 4, column 11: there is no component 'Graph'
@@ -239,7 +244,14 @@ def test_nothing_is_made_of_a_text_that_is_wrong() -> None:
     ("text", "said"),
     [
         (".decl a(x: number)\n.input a(colums=1)", "there is no option 'colums'"),
-        (".decl a(x: number) choice-domain x", "choice domains are not supported"),
+        (".decl a(x: number, y: number) choice-domain x, y", "has several choice domains"),
+        (".decl a(x: number) choice-domain x\n.input a", "and cannot be an input"),
+        (
+            ".decl a(x: number) choice-domain x\n.decl b(x: number)\na(x) :- b(x). b(x) :- a(x).",
+            "a relation with a choice domain depends on itself through others",
+        ),
+        (".decl a(x: number)\na(1) <= a(2).", "':-' is missing before '.'"),
+        (".decl a(x: number)\na(1), a(3) <= a(2) :- true.", "one row is dominated by another"),
         (".decl a(x: number)\n.limitsize a(n=3)", "a limit depends on the order"),
         (".decl a(x: number)\na(autoinc(1)).", "autoinc takes no arguments"),
         (".decl a(x: number)\na(autoinc()) :- a(_).", "cannot stand in a recursive rule"),

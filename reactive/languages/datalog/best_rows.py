@@ -1,0 +1,218 @@
+"""Relations that keep some of their rows: subsumption and choice domains.
+
+Subsumption deletes the rows that another row dominates:
+
+    path(x, y, c) <= path(x, y, d) :- c >= d.       keeps the row with the least d for each x, y
+
+If one column decides, the recursion keeps the best row of each key (`fixpoint(keep=)`). Otherwise
+the dominated rows of the finished relation are left out.
+
+A choice domain keeps one row for each value of some columns, the one that is derived first:
+
+    .decl tree(v: symbol, u: symbol) choice-domain u
+    tree(v, u) :- tree(_, v), edge(v, u).
+
+Rows get a rank, the number of steps from the facts, and the row of the least rank is kept; of
+several, the least row. So the choice depends on the facts, not on their history:
+
+    tree.by_rank(v, u, r + 1) :- tree.by_rank(_, v, r), edge(v, u).     kept: the least (r, v, u)
+    tree(v, u) :- tree.by_rank(v, u, _).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any
+
+from optimizer.record import record
+from reactive.api.aggregates import Max, Min
+from reactive.languages.datalog import rules
+from reactive.languages.datalog.tokens import Span, suggest_name, wrong
+
+RANKED = ".by_rank"
+"""The end of the name of a relation with ranks."""
+
+
+@record
+class KeptRows:
+    """The best row of each key: by the values of some places, the greatest if `is_max`."""
+
+    key: tuple[int, ...]
+    value: tuple[int, ...]
+    is_max: bool = False
+
+    def keep(self) -> Any:
+        """Return the aggregate that says which row is best."""
+        return (Max if self.is_max else Min)(itemgetter(*self.value))
+
+    def by(self) -> Callable[[Any], Any]:
+        """Return the function of the key of a row."""
+        return itemgetter(*self.key) if self.key else _no_key
+
+
+def _no_key(row: Any) -> Any:
+    return None
+
+
+def decided_by_a_column(clauses: Sequence[rules.Clause]) -> KeptRows | None:
+    """Return the rows that the subsumption of a relation keeps, if one column decides.
+
+    Both rows have the same variables in all places but one, and the body compares these two.
+    """
+    if len(clauses) != 1 or len(clauses[0].bodies) != 1:
+        return None
+    less, greater, *tests = clauses[0].bodies[0]
+    if len(tests) != 1 or not isinstance(less, rules.Atom) or not isinstance(greater, rules.Atom):
+        return None
+    pairs = list(zip(less.arguments, greater.arguments, strict=True))
+    names = [part.name for pair in pairs for part in pair if isinstance(part, rules.Variable)]
+    places = [place for place, (one, other) in enumerate(pairs) if one != other]
+    if len(names) < 2 * len(pairs) or len(places) != 1 or len({*names}) != len(pairs) + 1:
+        return None
+    (place,) = places
+    worse, better = pairs[place]
+    match tests[0]:
+        case rules.Comparison(">=" | ">", left, right) if (left, right) == (worse, better):
+            is_max = False
+        case rules.Comparison("<=" | "<", left, right) if (left, right) == (better, worse):
+            is_max = False
+        case rules.Comparison("<=" | "<", left, right) if (left, right) == (worse, better):
+            is_max = True
+        case rules.Comparison(">=" | ">", left, right) if (left, right) == (better, worse):
+            is_max = True
+        case _:
+            return None
+    key = tuple(other for other in range(len(pairs)) if other != place)
+    return KeptRows(key, (place,), is_max)
+
+
+def subsumption(
+    less: rules.Atom,
+    greater: rules.Atom,
+    bodies: tuple[tuple[rules.Literal, ...], ...],
+    at: Span,
+) -> rules.Clause:
+    """Return the clause whose rows are those that another row dominates."""
+    if less.name != greater.name:
+        raise wrong(greater.at, f"a row of {less.name!r} is dominated by a row of {less.name!r}")
+    less, greater = _named(less), _named(greater)
+    return rules.Clause(
+        (less,), tuple((less, greater, *body) for body in bodies), at, is_subsumptive=True
+    )
+
+
+def _named(atom: rules.Atom) -> rules.Atom:
+    """Return the atom with a variable for each `_`."""
+
+    def change(part: rules.Term | rules.Literal) -> rules.Term | rules.Literal:
+        is_unnamed = isinstance(part, rules.Unnamed)
+        return rules.Variable(f"_ {part.at.start}", part.at) if is_unnamed else part
+
+    return rules.transform_part(atom, change)
+
+
+def subsumptions(clauses: Sequence[rules.Clause]) -> Mapping[str, list[rules.Clause]]:
+    """Return the subsumptive clauses of each relation that has some."""
+    found: dict[str, list[rules.Clause]] = {}
+    for clause in clauses:
+        if clause.is_subsumptive:
+            found.setdefault(clause.heads[0].name, []).append(clause)
+    return found
+
+
+# Choice domains.
+
+
+def with_ranks(statements: Sequence[rules.Statement]) -> list[rules.Statement]:
+    """Return the statements with a relation with ranks for each choice domain.
+
+    Raises
+    ------
+    PlanError: a relation has several choice domains, or one of unknown columns, or is an input.
+    """
+    chosen = {s.name: s for s in statements if isinstance(s, rules.Declaration) and s.choices}
+    return (
+        [made for each in statements for made in _ranked(each, chosen)] if chosen else [*statements]
+    )
+
+
+def _ranked(
+    statement: rules.Statement, chosen: Mapping[str, rules.Declaration]
+) -> Iterator[rules.Statement]:
+    """Yield what stands for a statement."""
+    match statement:
+        case rules.Declaration(name) if name in chosen:
+            yield from _declared(statement)
+        case rules.Directive("input", name) if name in chosen:
+            what = f"relation {name!r} has a choice domain, and cannot be an input"
+            raise wrong(statement.at, what, "choose from a relation that is one")
+        case rules.Clause(heads) if any(head.name in chosen for head in heads):
+            for head in heads:
+                own = replace(statement, heads=(head,))
+                yield _with_rank(own) if head.name in chosen else own
+        case _:
+            yield statement
+
+
+def _declared(declared: rules.Declaration) -> Iterator[rules.Statement]:
+    """Yield a relation with a choice domain, and the one with ranks that it reads."""
+    at, name = declared.at, declared.name
+    if len(declared.choices) > 1:
+        raise wrong(at, f"relation {name!r} has several choice domains", "give it one")
+    columns = [column.name for column in declared.columns]
+    for column in declared.choices[0]:
+        if column not in columns:
+            what = f"relation {name!r} has no column {column!r}"
+            raise wrong(at, what, suggest_name(column, columns, "they are"))
+    rank = rules.DeclaredColumn("rank", "number", at)
+    ranked = replace(
+        declared, name=name + RANKED, columns=(*declared.columns, rank), qualifiers=frozenset()
+    )
+    yield ranked
+    yield replace(declared, choices=())
+    values = tuple(rules.Variable(f"_ {place}", at) for place, _ in enumerate(columns))
+    body = rules.Atom(ranked.name, (*values, rules.Unnamed(at)), at, at)
+    yield rules.Clause((rules.Atom(name, values, at, at),), ((body,),), at)
+
+
+def _with_rank(clause: rules.Clause) -> rules.Clause:
+    """Return a clause of a relation with ranks: one more than the ranks of the rows it reads."""
+    (head,) = clause.heads
+    made = [_body_with_ranks(body, head.name) for body in clause.bodies]
+    if len({len(ranks) for _, ranks in made}) > 1:
+        at, what = (
+            clause.at,
+            "the alternatives read different numbers of rows of their own relation",
+        )
+        raise wrong(at, what, "write a clause for each")
+    ranks = made[0][1]
+    rank: rules.Term = rules.Number(0, False, head.at)
+    if ranks:
+        most = ranks[0] if len(ranks) == 1 else rules.Functor("max", tuple(ranks), head.at)
+        rank = rules.Functor("+", (most, rules.Number(1, False, head.at)), head.at)
+    ranked = rules.Atom(head.name + RANKED, (*head.arguments, rank), head.at, head.name_at)
+    return replace(clause, heads=(ranked,), bodies=tuple(body for body, _ in made))
+
+
+def _body_with_ranks(
+    body: tuple[rules.Literal, ...], name: str
+) -> tuple[tuple[rules.Literal, ...], list[rules.Variable]]:
+    """Return a body that reads the ranks of the rows of a relation, and their variables."""
+    found: list[rules.Literal] = []
+    ranks: list[rules.Variable] = []
+    for literal in body:
+        if isinstance(literal, rules.Atom) and literal.name == name:
+            rank = rules.Variable(f"rank {len(ranks)}", literal.at)
+            ranks.append(rank)
+            literal = replace(literal, name=name + RANKED, arguments=(*literal.arguments, rank))
+        found.append(literal)
+    return tuple(found), ranks
+
+
+def chosen_rows(columns: Sequence[str], choice: Sequence[str]) -> KeptRows:
+    """Return the rows that a choice domain keeps, of a relation whose last column is the rank."""
+    key = tuple(columns.index(name) for name in choice)
+    last = len(columns) - 1
+    return KeptRows(key, (last, *range(last)))

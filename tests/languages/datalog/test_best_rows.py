@@ -1,0 +1,210 @@
+"""Subsumption and choice domains, against plain Python after every commit of random histories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any
+
+import pytest
+
+from reactive import Database, FixpointError
+from tests.budget import seeds
+
+Edge = tuple[int, ...]
+Rows = Iterable[tuple[Any, ...]]
+
+
+def play(
+    text: str, seed: int, draw: Callable[[Random], Edge], expected: Callable[[set[Edge]], Rows]
+) -> None:
+    """Insert and delete edges, some at once, and compare the output after every commit."""
+    random = Random(seed)
+    db = Database()
+    program = db.datalog(text)
+    (name,) = program
+    view, table, row = program[name].materialize(), program.tables["edge"], program.row("edge")
+    held: set[Edge] = set()
+    for _ in range(40):
+        with db.transaction():
+            for _ in range(random.choice([1, 1, 3])):
+                edge = draw(random)
+                if edge in held:
+                    table.remove(row(*edge))
+                else:
+                    table.add(row(*edge))
+                held ^= {edge}
+        assert sorted(map(tuple, view)) == sorted(expected(held)), held
+    view.verify()
+
+
+TREE = """
+.decl edge(v: number, u: number) .input edge
+.decl tree(v: number, u: number) choice-domain u .output tree
+tree(-1, 0).
+tree(v, u) :- tree(_, v), edge(v, u).
+"""
+
+
+def spanning_tree(edges: set[Edge]) -> Rows:
+    """The row of each node that is derived in the first round, the least of several."""
+    chosen = {0: -1}
+    new = {0}
+    while new:
+        found: dict[int, int] = {}
+        for v, u in sorted(edges):
+            if v in new and u not in chosen:
+                found.setdefault(u, v)
+        chosen |= found
+        new = set(found)
+    return [(v, u) for u, v in chosen.items()]
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_a_recursive_choice_is_the_first_derived_row(seed: int) -> None:
+    play(TREE, seed, lambda r: (r.randrange(7), r.randrange(7)), spanning_tree)
+
+
+CHOICE = """
+.decl edge(v: number, u: number) .input edge
+.decl some(v: number, u: number, n: symbol) choice-domain {} .output some
+some(v, u, "a"), some(u, v, "b") :- edge(v, u), v != u.
+"""
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+@pytest.mark.parametrize(("domain", "key"), [("v", (0,)), ("(u, n)", (1, 2)), ("(u, v, n)", None)])
+def test_a_choice_is_the_least_row_of_its_key(domain: str, key: Any, seed: int) -> None:
+    def expected(edges: set[Edge]) -> Rows:
+        rows = {(v, u, "a") for v, u in edges if v != u} | {(u, v, "b") for v, u in edges if v != u}
+        best: dict[Any, Any] = {}
+        for row in sorted(rows):
+            best.setdefault(row if key is None else tuple(row[place] for place in key), row)
+        return best.values()
+
+    play(CHOICE.format(domain), seed, lambda r: (r.randrange(4), r.randrange(4)), expected)
+
+
+# Subsumption.
+
+
+DISTANCES = """
+.decl edge(v: number, u: number, c: number) .input edge
+.decl near(v: number, c: number) .output near
+near(0, 0).
+near(u, c + d) :- near(v, c), edge(v, u, d).
+near({}) <= near({}) :- {}.
+"""
+
+
+def distances(edges: set[Edge]) -> Rows:
+    found = {0: 0}
+    for _ in range(8):
+        for v, u, c in edges:
+            if v in found:
+                found[u] = min(found.get(u, 99), found[v] + c)
+    return found.items()
+
+
+@pytest.mark.parametrize("seed", seeds(5))
+@pytest.mark.parametrize(
+    "shape",
+    [
+        ("v, c", "v, d", "c > d"),
+        ("v, c", "v, d", "c >= d"),
+        ("v, long", "v, short", "short < long"),
+        ("x, a", "x, b", "b <= a"),
+    ],
+)
+def test_the_least_distance_is_kept_also_round_cycles(
+    shape: tuple[str, str, str], seed: int
+) -> None:
+    text = DISTANCES.format(*shape)
+    play(text, seed, lambda r: (r.randrange(6), r.randrange(6), r.randrange(1, 5)), distances)
+
+
+LONGEST = """
+.decl edge(v: number, u: number, c: number) .input edge
+.decl far(v: number, c: number) .output far
+far(0, 0).
+far(u, c + d) :- far(v, c), edge(v, u, d), v < u.
+far(v, c) <= far(v, d) :- {}.
+"""
+
+
+@pytest.mark.parametrize("seed", seeds(5))
+@pytest.mark.parametrize("test", ["c < d", "d >= c", "c < d, true", "c < d; c + 1 <= d"])
+def test_the_greatest_is_kept(test: str, seed: int) -> None:
+    def expected(edges: set[Edge]) -> Rows:
+        found = {0: 0}
+        for v, u, c in sorted(edges):
+            if v in found and v < u:
+                found[u] = max(found.get(u, 0), found[v] + c)
+        return found.items()
+
+    text = LONGEST.format(test)
+    play(text, seed, lambda r: (r.randrange(6), r.randrange(6), r.randrange(1, 5)), expected)
+
+
+PARETO = """
+.type Cost = [time: number, price: number]
+.decl edge(v: number, u: number, t: number, p: number) .input edge
+.decl way(v: number, c: Cost) .output way
+way(0, [0, 0]).
+way(u, [t + s, p + q]) :- way(v, [t, p]), edge(v, u, s, q), v < u.
+way(v, [t, p]) <= way(v, [s, q]) :- t >= s, p >= q.
+"""
+
+
+@pytest.mark.parametrize("seed", seeds(10))
+def test_rows_that_another_dominates_are_left_out(seed: int) -> None:
+    def expected(edges: set[Edge]) -> Rows:
+        ways: dict[int, set[Edge]] = {0: {(0, 0)}}
+        for v, u, t, p in sorted(edges):
+            if v < u:
+                ways.setdefault(u, set()).update((a + t, b + p) for a, b in ways.get(v, ()))
+        return [
+            (v, (t, p))
+            for v, costs in ways.items()
+            for t, p in costs
+            if not any((s, q) != (t, p) and s <= t and q <= p for s, q in costs)
+        ]
+
+    def draw(random: Random) -> Edge:
+        return (*(random.randrange(4) for _ in "vu"), *(random.randrange(1, 4) for _ in "tp"))
+
+    play(PARETO, seed, draw, expected)
+
+
+OF_ANOTHER = """
+.decl edge(v: number, u: number) .input edge
+.decl wins(v: number) .output wins
+wins(v), wins(u) :- edge(v, u).
+wins(v) <= wins(_) :- beats(_, v).
+wins(9) <= wins(_) :- true.
+.decl beats(v: number, u: number)
+beats(v, u) :- edge(v, u), v < u.
+"""
+
+
+@pytest.mark.parametrize("seed", seeds(5))
+def test_other_relations_say_what_dominates(seed: int) -> None:
+    def expected(edges: set[Edge]) -> Rows:
+        beaten = {u for v, u in edges if v < u}
+        every = {v for edge in edges for v in edge}
+        return [(v,) for v in every if v not in beaten or every == {v}]
+
+    play(OF_ANOTHER, seed, lambda r: (r.randrange(5), r.randrange(5)), expected)
+
+
+def test_subsumption_by_two_columns_does_not_end_a_recursion() -> None:
+    program = Database().datalog(
+        """
+        .decl a(x: number, y: number) .output a
+        a(0, 0). a(x + 1, y + 1) :- a(x, y).
+        a(x, y) <= a(u, v) :- x >= u, y >= v.
+        """,
+        max_rounds=50,
+    )
+    with pytest.raises(FixpointError, match="after 50 rounds"):
+        program["a"].materialize()
