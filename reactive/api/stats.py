@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.plans.explain import Explanation, headline
+from reactive.api.rule_profile import circuits_of, describe_rules
 from reactive.engine.compiler.physical import Physical
 from reactive.engine.dataflow.node import Node
 from reactive.engine.dataflow.routing import describe_route
@@ -115,7 +116,8 @@ def explain_analyzed(root: plan.Node, engine: Engine) -> Explanation:
         return f"  [{held.rows} rows, {held.bytes} bytes, {held.touched} touched{often}]"
 
     drawing = running.drawing(remark)
-    return Explanation(drawing.text(), drawing)
+    rules = map(describe_rules, circuits_of(made.values()))
+    return Explanation("\n\n".join([drawing.text(), *rules]), drawing)
 
 
 def explain_code(leaf: Node) -> Explanation:

@@ -16,6 +16,7 @@ from optimizer import plan
 from optimizer.expr import Apply as Applied
 from optimizer.expr import Expr, Lifted, walk
 from optimizer.lifting import folds
+from optimizer.plans import clauses
 from optimizer.plans.explain import Explanation, headline
 from optimizer.plans.facts import Cost, Costs
 from optimizer.plans.forms import key_parts, unique_key
@@ -45,7 +46,7 @@ from reactive.engine.compiler.physical import (
     Pipeline,
 )
 from reactive.engine.compiler.queries import Running
-from reactive.engine.operators.plain import side_key_functions
+from reactive.engine.operators.plain import chain_over, side_key_functions, sides
 
 MEETING = (Multiway, PhysicalCyclicCount, PhysicalCyclicJoin, PairSums, Intervals)
 """Physical nodes that find the partners of a row, some of them as sums."""
@@ -109,6 +110,9 @@ def explain_costs(root: plan.Node, running: Running) -> Explanation:
         if (kept := _kept_by(physical)) is not None and hasattr(kept, "describe_costs"):
             is_read = isinstance(physical, PhysicalPlaces)
             columns[physical.headline()] = kept.describe_costs(are_read=is_read)
+        if isinstance(physical, PhysicalFixpoint):
+            for clause in filter(meets_all, physical.program.clauses):
+                dear[headline(chain_over(clause.body)[1])] = DEAR[Cost.PAIRS]
         if costs and max(costs) in DEAR:
             dear[physical.headline()] = _why_dear(physical, max(costs))
         return f"  [{', '.join(map(str, costs))}]" if costs else ""
@@ -117,6 +121,12 @@ def explain_costs(root: plan.Node, running: Running) -> Explanation:
     lines = [drawing.text(), _degree(root), *_columns(columns), *_warnings(dear)]
     lines += _by_value(root)
     return Explanation("\n".join(lines), drawing)
+
+
+def meets_all(clause: clauses.Clause) -> bool:
+    """Return True if a changed row of a side of a recursive clause meets all of the other side."""
+    join = None if clauses.is_closed(clause.body) else clauses.sides_of(chain_over(clause.body)[1])
+    return join is not None and not all(map(side_key_functions, sides(join)))
 
 
 def _degree(root: plan.Node) -> str:

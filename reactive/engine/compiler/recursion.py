@@ -109,6 +109,7 @@ class _Builder:
         self._ports_of: dict[int, int] = {}
         self.ports: list[Node] = []
         self.circuit = Circuit(list(map(_relation_of, program.best)), of.names, of.max_rounds)
+        self.circuit.clauses = program.clauses
 
     def add(self, clause: Clause) -> None:
         """Add the operator of a clause."""
@@ -120,13 +121,15 @@ class _Builder:
             circuit.relations[clause.head].may_be_negative |= not all(
                 t.stored for t in tables(clause.body)
             )
-            circuit.fed.append((BaseRule(clause.head), port))
+            circuit.rules.append(BaseRule(clause.head))
+            circuit.fed.append((circuit.rules[-1], port))
             return
         chain, base = chain_over(clause.body)
         if isinstance(base, plan.Recursive):
             is_loop = self._reads([*chain]) and can_nest(count_nested(chain))
             loops = UnaryLoops(PipelineSource(chain, base)) if is_loop else None
-            circuit.left.append((UnaryRule(clause.head, chain_runner(chain), loops), base.index))
+            circuit.rules.append(UnaryRule(clause.head, chain_runner(chain), loops))
+            circuit.left.append((circuit.rules[-1], base.index))
         elif isinstance(base, plan.AntiJoin):
             self._add_negated(clause.head, base, chain_runner(chain))
         elif isinstance(base, plan.Aggregate):
@@ -180,6 +183,7 @@ class _Builder:
     ) -> None:
         """Connect a delta rule to the relations and inputs that it reads."""
         circuit = self.circuit
+        circuit.rules.append(rule)
         if isinstance(left, RecursiveIndex):
             circuit.left.append((rule, circuit.relations.index(left.relation)))
         else:

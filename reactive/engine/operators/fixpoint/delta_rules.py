@@ -345,6 +345,10 @@ class Circuit:
     all_rows: dict[int, AllRows] = field(default_factory=dict)
     """Functions that return all rows of the inputs of base rules, by port."""
 
+    clauses: Sequence[Any] = ()
+    """The clauses of the recursion, in their order."""
+    rules: list[Any] = field(default_factory=list)
+    """The delta rule of each clause."""
     begins_anew: bool = False
     """True if all input rows are available, so that the fixpoint can be recomputed."""
 

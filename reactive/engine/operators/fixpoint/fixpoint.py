@@ -78,6 +78,11 @@ class Fixpoint:
         """Number of recomputations."""
 
     @property
+    def circuit(self) -> Circuit:
+        """Return the relations and the rules between them."""
+        return self._circuit
+
+    @property
     def source(self) -> str | None:
         """The code of the generated loops, if there are any."""
         delta_rules = dict.fromkeys(rule for rule, _ in (*self._circuit.left, *self._circuit.right))
