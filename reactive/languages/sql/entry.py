@@ -108,6 +108,14 @@ def _read_statement(
     return tree, scope_of(tree, text, dialect, catalog, parameters, open_values)
 
 
+def is_query(engine: Any, text: str, parameters: Mapping[str, Any]) -> bool:
+    """Return True if a text that begins with WITH or another word of a query is one."""
+    word = text.split(None, 1)[0].lower()
+    if word != "with":
+        return True
+    return isinstance(parse_statement(text, dialect_of(engine), parameters), exp.Query)
+
+
 def _refuse_unnamed(parameters: Mapping[str, Any], tree: exp.Expr) -> None:
     """Check that a text names each parameter that is given for it.
 

@@ -371,3 +371,18 @@ def test_returning_is_refused_by_name_and_changes_nothing(
     with pytest.raises(PlanError, match=f"(?s)RETURNING of {told}"):
         db.execute(text)
     assert [tuple(row) for row in db.sql("select id, a from t").materialize()] == [(1, 1)]
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
+def test_names_of_parameters_stand_beside_commas(dialect: Any) -> None:
+    """`$a,$b,` was read as a text in dollars."""
+    db = Database(dialect=dialect)
+    db.execute("create table t (a int primary key, b text, c int)")
+    for place, text in enumerate(["(:a,:b,:c)", "($a,$b,$c)", "($a, $b , $c)", "(:a,:b,:c+0)"]):
+        assert db.execute(f"insert into t values {text}", a=place, b="x", c=2) == 1
+    if dialect != "sqlite":
+        texts = {"($a,$tag$it's,$b$tag$,$c)": "it's,$b", "(:a,$$'':b,$c$$,:c)": "'':b,$c"}
+        for place, (text, expected) in enumerate(texts.items(), 10):
+            assert db.execute(f"insert into t values {text}", a=place, c=2) == 1
+            found = db.sql("select b from t where a=$n", n=place).materialize()
+            assert list(found) == [(expected,)]

@@ -8,7 +8,7 @@ in `functions.TABLE`. Positions in arrays stay as written.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
@@ -133,6 +133,15 @@ class PostgresGrammar(Postgres):
     """The grammar of Postgres, in which other calls are `Anonymous`."""
 
     INDEX_OFFSET = 0
+
+    class Tokenizer(Postgres.Tokenizer):
+        """The tokenizer of Postgres; `read.py` has replaced texts in dollars."""
+
+        HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+        SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {
+            **Postgres.Tokenizer.SINGLE_TOKENS,
+            "$": TokenType.PARAMETER,
+        }
 
     class Parser(
         ColumnWords,

@@ -313,6 +313,8 @@ def type_of_sql(declared: Any, *, exact: bool = True) -> SqlType | None:
         ]
         kinds = tuple(kind or ANY for _, kind in fields)
         return SqlType("struct", items=kinds, names=tuple(name for name, _ in fields))
+    if name in ("DOUBLE", "FLOAT"):  # FLOAT(53) says how many binary digits
+        _ = [each.name for each in declared.expressions]
     return OF_SQL.get(name)
 
 

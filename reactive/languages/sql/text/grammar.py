@@ -75,8 +75,9 @@ class DuckDBGrammar(DuckDB):
     INDEX_OFFSET = 0
 
     class Tokenizer(DuckDB.Tokenizer):
-        """The tokenizer of DuckDB."""
+        """The tokenizer of DuckDB; `read.py` has replaced texts in dollars."""
 
+        HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
         KEYWORDS = {**DuckDB.Tokenizer.KEYWORDS, "MATCH_CONDITION": TokenType.MATCH_CONDITION}
 

@@ -31,8 +31,12 @@ LOG = logging.getLogger("sqlglot")
 LEFT_ALONE = r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/"
 """Texts, names and remarks."""
 NAMED = re.compile(LEFT_ALONE + r"|(?<![\w:]):(\w+)", re.DOTALL)
+DOLLAR_QUOTED = re.compile(LEFT_ALONE + r"|(?<![\w$])\$((?:[^\W\d]\w*)?)\$(.*?)\$\1\$", re.DOTALL)
+"""`$$...$$` and `$word$...$word$`. sqlglot would read `$a,$` in `values ($a,$b)` as one, too."""
 IN_DOLLARS = re.compile(LEFT_ALONE + r"|`[^`]*`|\[[^\]]*\]|(?<![\w$])\$(\w+)", re.DOTALL)
 """`$name` in a text of SQLite, whose names may stand in brackets."""
+OF_POSTGRES = re.compile(LEFT_ALONE + r"|(?<![\w$:])\$([^\W\d]\w*)", re.DOTALL)
+"""`$name` in a text of Postgres, where brackets are those of arrays."""
 SLICES = ("[", "]", ")", "'", '"')
 """Before a colon, these say that it belongs to a slice or a struct."""
 
@@ -46,7 +50,7 @@ def parse_statements(text: str, dialect: Dialect, parameters: Container[str] = (
     """
     try:
         with _quiet():
-            text_read = _dollars(text, dialect, parameters)
+            text_read = _dollars(_without_dollar_quotes(text, dialect), dialect, parameters)
             found = call_with_any_stack(lambda: sqlglot.parse(text_read, read=_grammar(dialect)))
     except SqlglotError as error:
         raise _syntax_error(text, error) from None
@@ -62,15 +66,28 @@ def _grammar(dialect: Dialect) -> Any:
     return own.get(dialect.name, dialect.name)
 
 
+def _without_dollar_quotes(text: str, dialect: Dialect) -> str:
+    """Write texts in dollars as texts in quotes, so that what follows keeps its place."""
+    if dialect.name == "sqlite" or text.count("$") < 4:
+        return text
+
+    def quote(found: re.Match[str]) -> str:
+        if found[2] is None:
+            return found[0]
+        quoted = "'" + found[2].replace("'", "''") + "'"
+        return quoted.ljust(len(found[0]))
+
+    return DOLLAR_QUOTED.sub(quote, text)
+
+
 def _dollars(text: str, dialect: Dialect, parameters: Container[str]) -> str:
     """Write `$name` for `:name`, which DuckDB's grammar does not allow everywhere.
 
-    For SQLite, whose grammar parses `$name` as a column, write `:name` for `$name`.
+    The other grammars have no `$name`: write `:name` for it.
     """
-    if dialect.name == "sqlite":
-        return IN_DOLLARS.sub(lambda found: f":{found[1]}" if found[1] else found[0], text)
     if dialect.name != "duckdb":
-        return text
+        own = IN_DOLLARS if dialect.name == "sqlite" else OF_POSTGRES
+        return own.sub(lambda found: f":{found[1]}" if found[1] else found[0], text)
 
     def dollar(found: re.Match[str]) -> str:
         name, before = found[1], text[found.start() - 1 : found.start()]

@@ -1,0 +1,1 @@
+"""Connections and cursors of PEP 249, Python's database interface."""

@@ -1,0 +1,172 @@
+"""`create_engine(db)`: an engine of SQLAlchemy for a database of this process.
+
+Its `text(...)` is SQL in the dialect of the database; tables and columns can be looked up. Names
+and types of expressions are written as SQLite has them in that dialect, else as Postgres has them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import pool, types
+from sqlalchemy.dialects.postgresql.base import PGCompiler, PGDDLCompiler, PGTypeCompiler
+from sqlalchemy.engine import default
+from sqlalchemy.engine.interfaces import IsolationLevel
+
+import reactive.sql
+from reactive.api.internal_interface import engine_of
+from reactive.languages.sql.dbapi.connection import SqlConnection, connect
+from reactive.languages.sql.entry import catalog_of
+from reactive.languages.sql.terms.types import SqlType
+
+TYPES: dict[str, Any] = {
+    "bool": types.BOOLEAN(),
+    "int": types.BIGINT(),
+    "float": types.DOUBLE(),
+    "text": types.VARCHAR(),
+    "bytes": types.BLOB(),
+    "date": types.DATE(),
+    "time": types.TIME(),
+    "timestamp": types.TIMESTAMP(),
+    "timestamptz": types.TIMESTAMP(timezone=True),
+    "interval": types.Interval(),
+    "uuid": types.Uuid(),
+}
+
+
+def create_engine(db: Any, **options: Any) -> sqlalchemy.Engine:
+    """Return an engine of SQLAlchemy whose connections ask and change a database.
+
+    pandas, notebooks and everything else that takes an engine can use it.
+
+    Parameters
+    ----------
+    db: a `Database`.
+    options: those of `sqlalchemy.create_engine`, such as `echo`.
+
+    A transaction of the engine is one of the database: its statements are one commit, and a query
+    in it, after a statement, is refused, since it does not see what the transaction has changed.
+
+    >>> from reactive import Database
+    >>> from sqlalchemy import text
+    >>> engine = create_engine(Database())
+    >>> with engine.begin() as con:
+    ...     _ = con.execute(text("create table towns (name text primary key, people int)"))
+    ...     _ = con.execute(text("insert into towns values (:name, 3)"), [{"name": "Bonn"}])
+    >>> with engine.connect() as con:
+    ...     con.execute(text("select name from towns where people > :n"), {"n": 2}).all()
+    [('Bonn',)]
+    """
+    sqlalchemy.dialects.registry.register("reactive", __name__, "DialectOfDatabase")
+    options = {"poolclass": pool.NullPool, **options}
+    return sqlalchemy.create_engine(
+        "reactive://", creator=lambda: connect(db, autocommit=False), **options
+    )
+
+
+class DialectOfDatabase(default.DefaultDialect):
+    """The dialect of SQLAlchemy for databases of this process."""
+
+    name = "reactive"
+    driver = "reactive"
+    statement_compiler = PGCompiler
+    ddl_compiler = PGDDLCompiler
+    type_compiler_cls = PGTypeCompiler
+    supports_statement_cache = True
+    supports_native_boolean = True
+    supports_native_decimal = True
+    supports_sane_rowcount = True
+    supports_multivalues_insert = True
+    postfetch_lastrowid = False
+    default_paramstyle = "named"
+    max_identifier_length = 1_000
+    max_index_name_length = 1_000
+    default_schema_name = None
+    default_isolation_level = "SERIALIZABLE"
+    supports_smallserial = False
+    _supports_create_index_concurrently = False
+    _supports_drop_index_concurrently = False
+
+    @classmethod
+    def import_dbapi(cls) -> Any:
+        """Return the module of PEP 249."""
+        return reactive.sql
+
+    def initialize(self, connection: Any) -> None:
+        """Ask the database nothing: all is known."""
+
+    def get_isolation_level_values(self, dbapi_connection: Any) -> list[IsolationLevel]:
+        """Return the values of the option `isolation_level` of an execution."""
+        return ["AUTOCOMMIT", "SERIALIZABLE"]
+
+    def get_default_isolation_level(self, dbapi_connection: Any) -> IsolationLevel:
+        """Return the level of transactions: other writers wait."""
+        return "SERIALIZABLE"
+
+    def get_isolation_level(self, dbapi_connection: Any) -> IsolationLevel:
+        """Return AUTOCOMMIT if each statement is a commit."""
+        return "AUTOCOMMIT" if dbapi_connection.autocommit else "SERIALIZABLE"
+
+    def set_isolation_level(self, dbapi_connection: Any, level: str) -> None:
+        """Make each statement a commit, or end that."""
+        dbapi_connection.autocommit = level == "AUTOCOMMIT"
+
+    def get_table_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
+        """Return the names of the tables."""
+        return [table.name for table in _of(connection).db.tables() if table.name is not None]
+
+    def get_view_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
+        """Return the names of nothing: views are not listed."""
+        return []
+
+    def has_table(
+        self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
+    ) -> bool:
+        """Return True if a table, or a view, has the name."""
+        engine = engine_of(_of(connection).db)
+        return catalog_of(engine).find(table_name) is not None
+
+    def get_columns(
+        self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        """Return the columns of a table or view."""
+        con = _of(connection)
+        found = con.db.sql(f'select * from "{table_name}"').schema
+        return [
+            {"name": c.name, "type": _type_of(c.type), "nullable": c.nullable, "default": None}
+            for c in found.columns
+        ]
+
+    def get_pk_constraint(
+        self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
+    ) -> Any:
+        """Return no key: keys are callables of rows."""
+        return {"constrained_columns": [], "name": None}
+
+    def get_foreign_keys(
+        self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        """Return an empty list: there are no foreign keys."""
+        return []
+
+    def get_indexes(
+        self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        """Return an empty list: indexes are made for queries, and have no names."""
+        return []
+
+
+def _of(connection: Any) -> SqlConnection:
+    """Return the connection of PEP 249 that SQLAlchemy has wrapped."""
+    found: SqlConnection = connection.connection.dbapi_connection
+    return found
+
+
+def _type_of(kind: SqlType) -> Any:
+    """Return SQLAlchemy's type of a type."""
+    if kind.kind == "decimal":
+        return types.DECIMAL(kind.precision, kind.scale)
+    if kind.kind == "array":
+        return types.ARRAY(_type_of(kind.items[0]))
+    return TYPES.get(kind.kind, types.NullType())
