@@ -595,9 +595,11 @@ def drop(engine: Engine, table: Table[Any], *, views: bool, why: str) -> None:
     """Remove a table from its database; see `Database.drop`. Call it inside the lock, to write."""
     _check_droppable(engine, table)
     engine.drain()
+    own = engine.constraints.get(table.plan.number, ())
     found = readers(engine, table)
-    if found and not views:
-        raise PlanError(_refusal(engine, table, found))
+    others = [leaf for leaf in found if engine.views.get(leaf.rank) not in own] if own else found
+    if others and not views:
+        raise PlanError(_refusal(engine, table, others))
     if engine.journal is not None:
         engine.journal.forget(table)
     engine.db_lock.critical = True  # Ctrl-C comes when it is done
@@ -605,6 +607,7 @@ def drop(engine: Engine, table: Table[Any], *, views: bool, why: str) -> None:
         leaf.leaf.remedy = AGAIN
         engine.end(leaf, why)
     del engine.tables[table.plan.number]
+    engine.constraints.pop(table.plan.number, None)
     engine.offloading.forget(table)
     if engine.catalog is not None:
         engine.catalog.forget(table.plan.number)
@@ -648,8 +651,11 @@ def _refusal(engine: Engine, table: Table[Any], found: list[Node]) -> str:
 
 def _describe_leaf(engine: Engine, leaf: Node) -> str:
     """Return how messages name a leaf: the view, with its place, or the subscription."""
-    channel = leaf.leaf
-    if leaf.rank not in engine.views:
+    channel, view = leaf.leaf, engine.views.get(leaf.rank)
+    for number, views in engine.constraints.items():
+        if view in views:
+            return f"a constraint of table {engine.tables[number].name!r}"
+    if view is None:
         return f"a subscription made at {channel.place}"
     return f"{channel}" if channel.name is None else f"{channel} ({channel.place})"
 

@@ -123,6 +123,8 @@ class Engine:
         """The time zone of SQL."""
         self.add_table: Callable[..., Any]
         """Adds a table that this database makes for itself."""
+        self.constraints: dict[int, list[Any]] = {}
+        """Views that must stay empty, by the number of the table that declares them."""
         self.clock: Any = None
         """The clock (`api/clock.py`); made on first use."""
         self.feedback: Any = None
@@ -185,9 +187,16 @@ class Engine:
             return found
 
     def live_views(self) -> list[Any]:
-        """Return the open views that are still referenced, in the order of creation."""
+        """Return the open views that are still referenced, in the order of creation.
+
+        Views of constraints are left out.
+        """
         self.sweep()
-        return [view for _, view in sorted(self.views.items()) if not view.closed]
+        found = [view for _, view in sorted(self.views.items()) if not view.closed]
+        if not self.constraints:
+            return found
+        hidden = {id(view) for views in self.constraints.values() for view in views}
+        return [view for view in found if id(view) not in hidden]
 
     def end(self, leaf: Node, why: str) -> None:
         """Close the view of a leaf and its subscriptions; later reads raise an error with `why`."""

@@ -14,8 +14,8 @@ from sqlalchemy.dialects.postgresql.base import PGCompiler, PGDDLCompiler, PGTyp
 from sqlalchemy.engine import default
 from sqlalchemy.engine.interfaces import IsolationLevel
 
-import reactive.sql
 from reactive.api.internal_interface import engine_of
+from reactive.languages.sql.dbapi import names
 from reactive.languages.sql.dbapi.connection import SqlConnection, connect
 from reactive.languages.sql.entry import catalog_of
 from reactive.languages.sql.terms.types import SqlType
@@ -91,7 +91,7 @@ class DialectOfDatabase(default.DefaultDialect):
     @classmethod
     def import_dbapi(cls) -> Any:
         """Return the module of PEP 249."""
-        return reactive.sql
+        return names
 
     def initialize(self, connection: Any) -> None:
         """Ask the database nothing: all is known."""

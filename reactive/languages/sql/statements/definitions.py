@@ -17,6 +17,13 @@ from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.sqlite.comparisons import column_type, has_collation
 from reactive.languages.sql.sqlite.functions import collation_named, declared_name
 from reactive.languages.sql.sqlite.values import KeyBy, store_value
+from reactive.languages.sql.statements.constraints import (
+    Constraint,
+    drop_index,
+    enforce,
+    index,
+    take_constraints,
+)
 from reactive.languages.sql.statements.target import run_plan
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
@@ -24,10 +31,6 @@ from reactive.languages.sql.terms.types import SqlType, hint_of, type_of_sql
 from reactive.languages.sql.terms.values import BindingColumn, BindingSchema, unique_field_names
 
 REFUSED = {
-    exp.CheckColumnConstraint: "CHECK",
-    exp.UniqueColumnConstraint: "UNIQUE",
-    exp.Reference: "REFERENCES",
-    exp.ForeignKey: "FOREIGN KEY",
     exp.GeneratedAsIdentityColumnConstraint: "GENERATED",
     exp.ComputedColumnConstraint: "GENERATED",
     exp.AutoIncrementColumnConstraint: "AUTOINCREMENT",
@@ -37,6 +40,11 @@ REFUSED = {
 def create(tree: Any, around: Scope, db: Any) -> int:
     """Create a table or a view; return the number of rows that a query put into the table."""
     kind = (tree.kind or "").upper()
+    if kind == "INDEX":
+        return index(tree, around)
+    if kind == "SCHEMA" and tree.args.get("exists"):
+        around.check_schema(tree.this)  # the only one is there
+        return 0
     if kind not in ("TABLE", "VIEW"):
         raise around.error(tree, f"CREATE {kind} is not supported")
     target = _name_node(tree)
@@ -93,7 +101,7 @@ def _check_properties(tree: Any, kind: str, around: Scope) -> None:
 
 def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
     """Create a table of declared columns, or of a query; return the number of its rows."""
-    lengths = dict[str, int]()
+    lengths, constraints = dict[str, int](), list[Constraint]()
     found, defaults, key = list[Any](), dict[str, Any](), tuple[str, ...]()
     if tree.expression is not None:
         query = around.query(tree.expression)
@@ -101,6 +109,8 @@ def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
         around.refuse_unread(tree)
         found = run_plan(node, tree, around)
     else:
+        if isinstance(tree.this, exp.Schema):
+            constraints = take_constraints(tree)
         with misreadings_told(tree, around):
             schema, defaults, key = _declared_columns(tree, around)
             lengths = _lengths(tree, around)
@@ -110,18 +120,32 @@ def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
     row_type = table_class(name, tuple(hints))
     places = {c.name.casefold(): f for c, f in zip(columns, fields, strict=True)}
     of_key = [places[name] for name in key]
-    _drop_replaced(tree, name, "TABLE", around, db)
     chosen: Any = None
     if of_key:
         chosen = of_key[0] if len(of_key) == 1 else attrgetter(*of_key)
         by_name = {c.read: c.type.collation for c in columns if has_collation(c.type)}
         if not by_name.keys().isdisjoint(of_key):
             chosen = KeyBy(tuple(of_key), tuple(map(by_name.get, of_key)))
-    table = db.table(row_type, name=name, key=chosen)
-    catalog = around.environment.catalog
-    catalog.schemas[table.plan.number] = BindingSchema(columns)
-    catalog.defaults[table.plan.number] = defaults
-    catalog.lengths[table.plan.number] = lengths
+
+    def make(called: str) -> Any:
+        """Make the table, with its constraints; nothing if one of them cannot be read."""
+        table = db.table(row_type, name=called, key=chosen)
+        catalog = around.environment.catalog
+        catalog.schemas[table.plan.number] = BindingSchema(columns)
+        catalog.defaults[table.plan.number] = defaults
+        catalog.lengths[table.plan.number] = lengths
+        try:
+            enforce(constraints, table, around)
+        except BaseException:
+            db.drop(table, views=True)
+            raise
+        return table
+
+    around.refuse_unread(tree)
+    if constraints and around.environment.catalog.find(name) is not None:
+        db.drop(make(f"{name} (new)"))  # raises before anything is replaced
+    _drop_replaced(tree, name, "TABLE", around, db)
+    table = make(name)
     table.add_all([table.row_type(*row) for row in found])
     return len(found)
 
@@ -289,7 +313,7 @@ def _is_materialized(tree: Any) -> bool:
 def drop_relations(tree: Any, around: Scope, db: Any) -> int:
     """Drop tables or views, and return 0; refuse unknown names without IF EXISTS."""
     kind = (tree.args.get("kind") or "").upper()
-    if kind not in ("TABLE", "VIEW"):
+    if kind not in ("TABLE", "VIEW", "INDEX"):
         raise around.error(tree, f"DROP {kind} is not supported")
     may_miss, views = bool(tree.args.get("exists")), bool(tree.args.get("cascade"))
     targets = tree.args.get("tables") or [tree.this]
@@ -298,6 +322,10 @@ def drop_relations(tree: Any, around: Scope, db: Any) -> int:
         around.check_schema(target)
     around.refuse_unread(tree)
     for target, name in named:
+        if kind == "INDEX":
+            if not may_miss or name.casefold() in around.environment.catalog.indexes:
+                drop_index(target, around)
+            continue
         if around.environment.catalog.find(name) is None and may_miss:
             continue
         _drop_relation(target, kind, around, db, views=views)

@@ -312,6 +312,8 @@ class Catalog:
         """Values of columns that are not given, of such tables."""
         self.lengths: dict[int, dict[str, int]] = {}
         """The greatest lengths of texts of columns, by the numbers of tables."""
+        self.indexes: dict[str, tuple[int, list[Any]]] = {}
+        """Declared indexes by their folded names: the table, and the views of a UNIQUE one."""
         self.statements: Any = None
         """Statements that were run, kept to be run again."""
         self.queries: Any = None
@@ -323,6 +325,8 @@ class Catalog:
         """Discard the declarations of a dropped table."""
         for declared in (self.schemas, self.defaults, self.lengths):
             declared.pop(number, None)
+        for name in [name for name, (of, _) in self.indexes.items() if of == number]:
+            del self.indexes[name]
 
     def find(self, name: str) -> NamedPlan | None:
         """Return the plan of a name, exact before other case; None if there is none."""

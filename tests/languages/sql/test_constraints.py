@@ -1,0 +1,206 @@
+"""CHECK, UNIQUE, REFERENCES and indexes: refused as SQLite refuses, whoever makes the change."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from random import Random
+from typing import Any
+
+import pytest
+
+from reactive import Database, PlanError, TableError
+from tests.budget import seeds
+
+DIALECTS = ["duckdb", "postgres", "sqlite"]
+PARENT = "create table p (id int primary key, code text, unique (code))"
+CHILD = """create table t (id int primary key, a int check (a > 0), b int, c text unique,
+    of int references p (id) deferrable initially deferred, code text, up int,
+    constraint few check (b < a), constraint pairs unique (a, b),
+    foreign key (code) references p (code) deferrable initially deferred,
+    foreign key (up) references t (id) deferrable initially deferred)"""
+
+
+def drawn(rnd: Random) -> tuple[str, tuple[Any, ...]]:
+    """Return a statement about one row, and its values."""
+    few = [None, None, *range(-1, 4)]
+    texts = [None, None, "x", "y", "z"]
+    match rnd.randrange(8):
+        case 0 | 1:
+            return "insert into p values (?, ?)", (rnd.randrange(4), rnd.choice(texts))
+        case 2:
+            return "delete from p where id = ?", (rnd.randrange(4),)
+        case 3:
+            values = (rnd.choice(texts), rnd.randrange(4))
+            return "update p set code = ? where id = ?", values
+        case 4 | 5:
+            row = (rnd.randrange(6), rnd.choice(few), rnd.choice(few), rnd.choice(texts))
+            links = (rnd.choice(few), rnd.choice(texts), rnd.choice(few))
+            return "insert into t values (?, ?, ?, ?, ?, ?, ?)", (*row, *links)
+        case 6:
+            column = rnd.choice(["a", "b", "of", "up"])
+            return f"update t set {column} = ? where id = ?", (rnd.choice(few), rnd.randrange(6))
+        case _:
+            return "delete from t where id = ?", (rnd.randrange(6),)
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_rows_are_refused_as_sqlite_refuses_them(seed: int) -> None:
+    rnd = Random(seed)
+    db = Database(dialect="sqlite")
+    other = sqlite3.connect(":memory:", isolation_level=None)
+    other.execute("pragma foreign_keys = on")
+    for text in (PARENT, CHILD):
+        db.execute(text)
+        other.execute(text)
+    refused = 0
+    for _ in range(60):
+        text, values = drawn(rnd)
+        found = []
+        for run in (lambda t, v: other.execute(t, v), lambda t, v: _run(db, t, v)):
+            try:
+                run(text, values)
+                found.append(True)
+            except (sqlite3.IntegrityError, TableError):
+                found.append(False)
+        assert found[0] == found[1], (text, values)
+        refused += not found[0]
+        for table in ("p", "t"):
+            rows = other.execute(f"select * from {table} order by id").fetchall()
+            assert rows == list(db.sql(f"select * from {table} order by id").materialize())
+    assert refused
+    db.verify()
+    other.close()
+
+
+def _run(db: Database, text: str, values: tuple[Any, ...]) -> None:
+    """Run a statement whose question marks stand for values."""
+    names = [f"v{place}" for place in range(len(values))]
+    for name in names:
+        text = text.replace("?", f":{name}", 1)
+    db.execute(text, **dict(zip(names, values, strict=True)))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_refused_row_is_told_by_table_row_and_constraint(dialect: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute(PARENT)
+    db.execute(CHILD)
+    db.execute("insert into p values (1, 'x')")
+    db.execute("insert into t values (1, 3, 2, 'one', 1, 'x', 1)")
+    for row, told in [
+        ("(2, -1, null, null, null, null, null)", r"'t' refuses \(2, -1, .*check a > 0 is false"),
+        ("(2, 3, 4, null, null, null, null)", r"check b < a is false \(few\)"),
+        ("(2, 3, 2, null, null, null, null)", r"\(3, 2\): unique \(a, b\) has it twice \(pairs\)"),
+        ("(2, 3, 1, 'one', null, null, null)", r"unique \(c\) has it twice"),
+        ("(2, 3, 1, null, 9, null, null)", r"\(of\) references 'p', which has no such row"),
+        ("(2, 3, 1, null, null, 'q', null)", r"\(code\) references 'p'"),
+        ("(2, 3, 1, null, null, null, 7)", r"\(up\) references 't'"),
+    ]:
+        with pytest.raises(TableError, match=told):
+            db.execute(f"insert into t values {row}")
+    with pytest.raises(TableError, match="references 'p'"):
+        db.execute("delete from p")
+    assert (db.version, len(db.tables()[1])) == (2, 1)
+    assert db.execute("insert into t values (2, null, null, null, null, null, null)") == 1
+
+
+def test_a_transaction_counts_at_its_end_and_so_do_rows_of_python() -> None:
+    db = Database()
+    db.execute(PARENT)
+    db.execute(CHILD)
+    parents, children = db.tables()
+    with db.transaction():
+        children.add((1, 3, 2, None, 1, None, None))
+        parents.add((1, None))
+    with pytest.raises(TableError, match="references 'p'"):
+        parents.remove((1, None))
+    with pytest.raises(TableError, match="check a > 0"), db.transaction():
+        children.clear()
+        children.add((1, 0, None, None, None, None, None))
+    with db.transaction():
+        parents.remove((1, None))
+        children.clear()
+    assert (len(parents), len(children), db.version) == (0, 0, 2)
+    assert db.views() == []
+
+
+def test_a_declaration_that_cannot_be_read_makes_nothing() -> None:
+    db = Database(dialect="postgres")
+    db.execute(PARENT)
+    db.execute("create table t (a int)")
+    for text, told in [
+        ("(a int check (q > 1))", "no column 'q'"),
+        ("(a int, unique (b))", "no column 'b'"),
+        ("(a int, foreign key (b) references p)", "no column 'b'"),
+        ("(a int references nope)", "no table 'nope'"),
+        ("(a int references p (nope))", "no column 'nope'"),
+        ("(a int, foreign key (a) references p (id, code))", "1 columns reference 2"),
+        ("(a int references p on delete cascade)", "ON DELETE CASCADE of REFERENCES"),
+        ("(a int references p on update set null)", "ON UPDATE SET NULL of REFERENCES"),
+        ("(a int, foreign key (a) references p (id) on delete set default)", "SET DEFAULT"),
+        ("(a int unique nulls not distinct)", "NULLS"),
+        ("(a int check (a > date '2024-01-01'))", "cannot compare INTEGER and DATE"),
+    ]:
+        for made in ("create table u", "create or replace table t"):
+            if made.startswith("create or"):
+                db.execute("delete from t")
+            with pytest.raises(PlanError, match=told):
+                db.execute(f"{made} {text}")
+    assert [table.name for table in db.tables()] == ["p", "t"]
+    assert db._engine.graph.leaves() == db._engine.graph.leaves()[:1]  # that of `unique (code)`
+
+
+def test_a_referenced_table_is_dropped_last() -> None:
+    db = Database()
+    db.execute(PARENT)
+    db.execute(CHILD)
+    with pytest.raises(PlanError, match="read by a constraint of table 't'"):
+        db.execute("drop table p")
+    db.execute("drop table t")
+    db.execute("drop table p")
+    db.execute(PARENT)
+    db.execute(CHILD)
+    db.execute("drop table p cascade")
+    db.execute("insert into t values (1, 3, 2, null, 9, 'q', null)")
+    assert [table.name for table in db.tables()] == ["t"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_index_is_accepted_and_a_unique_one_is_a_constraint(dialect: Any, caplog: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (a int primary key, b int, c text)")
+    with caplog.at_level(logging.INFO, "reactive"):
+        assert db.execute("create index i on t (b desc, lower(c))") == 0
+    assert "index 'i' of table 't' is not needed" in caplog.text
+    db.execute("create index if not exists i on t (b)")
+    with pytest.raises(PlanError, match="an index 'i' already"):
+        db.execute("create index i on t (b)")
+    with pytest.raises(PlanError, match="no column 'q'"):
+        db.execute("create index j on t (q)")
+    db.execute("create unique index k on t (b) where c = 'x'")
+    db.execute("insert into t values (1, 1, 'x'), (2, 1, 'y')")
+    with pytest.raises(TableError, match=r"unique \(b\) has it twice \(k\)"):
+        db.execute("update t set c = 'x'")
+    db.execute("drop index k")
+    assert db.execute("update t set c = 'x'") == 2
+    with pytest.raises(TableError, match="has it twice"):
+        db.execute("create unique index k on t (b)")
+    with pytest.raises(PlanError, match="no index 'k'"):
+        db.execute("drop index k")
+    db.execute("drop index if exists k")
+    db.execute("drop table t")
+    db.execute("create table t (a int)")
+    db.execute("create index i on t (a)")
+
+
+def test_a_check_is_true_or_unknown_and_may_name_the_table_or_ask() -> None:
+    db = Database()
+    db.execute("create table most (n int)")
+    db.execute("create table t (n int check (t.n <= (select max(n) from most)))")
+    db.execute("insert into t values (5), (null)")
+    with pytest.raises(TableError, match="check"):
+        db.execute("insert into most values (4)")
+    db.execute("insert into most values (6)")
+    with pytest.raises(TableError, match="check"):
+        db.execute("insert into t values (7)")
