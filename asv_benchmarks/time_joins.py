@@ -53,7 +53,11 @@ class Click(NamedTuple):
     at: datetime
 
 
-KEYS: dict[str, Callable[[int], Any]] = {"ints": int, "strings": "symbol {}".format}
+KEYS: dict[str, Callable[[int], Any]] = {
+    "ints": int,
+    "strings": "symbol {}".format,
+    "floats": lambda n: n / 8,
+}
 MOMENTS: dict[str, Callable[[int], Any]] = {
     "ints": int,
     "floats": lambda n: n / 8,
@@ -201,22 +205,67 @@ class Asof:
         assert sorted(self.view) == sorted(self.twin.shown.values())
 
 
+class LookUpTwin:
+    """Events with the row of their symbol in a dictionary; `late` are those before the watermark.
+
+    `add` and `add_all` take the events of one commit, all judged by the watermark before it.
+    """
+
+    def __init__(self, listener: Callable[[Any, Any], None]) -> None:
+        self.rows: dict[Any, Quote] = {}
+        self.late: list[Trade] = []
+        self.watermark = START - GAP
+        self._listener = listener
+
+    def put_quote(self, quote: Quote) -> None:
+        self.rows[quote.symbol] = quote
+
+    def add(self, event: Trade) -> None:
+        at = event.at
+        if at < self.watermark:
+            self.late.append(event)
+            return
+        if at - SECOND > self.watermark:
+            self.watermark = at - SECOND
+        row = self.rows.get(event.symbol)
+        if row is not None:
+            self._listener((), ((event, row),))
+
+    def add_all(self, events: Sequence[Trade]) -> None:
+        watermark, find, came = self.watermark, self.rows.get, []
+        last = watermark + SECOND
+        for event in events:
+            at = event.at
+            if at < watermark:
+                self.late.append(event)
+                continue
+            if at > last:
+                last = at
+            row = find(event.symbol)
+            if row is not None:
+                came.append((event, row))
+        self.watermark = last - SECOND
+        if came:
+            self._listener((), came)
+
+
 class LookUp:
     """Events with the row of a relation, in commits of `batch` events."""
 
-    def __init__(self, rows: int, batch: int) -> None:
+    def __init__(self, keys: str, batch: int, rows: int, part: int) -> None:
         self.random = Random(SEED)
-        self._rows, self.batch, self._number = rows, batch, 0
-        self._last = START - SECOND
+        self._key, self._rows, self.batch, self._number = KEYS[keys], rows, batch, 0
         self.sums = [0, 0]
         db = Database()
-        quotes = db.table(Quote, name="quotes", key="symbol")
+        self.quotes: Any = db.table(Quote, name="quotes", key="symbol")
         self.stream: Any = db.stream(Trade, at=lambda t: t.at, lateness=SECOND, name="trades")
-        joined = self.stream.lookup(quotes, on=lambda t, q: t.symbol == q.symbol)
+        joined = self.stream.lookup(self.quotes, on=lambda t, q: t.symbol == q.symbol)
         self._subscription = joined.subscribe(self._hear)
-        held = [Quote(n, n, START, n % 97) for n in range(rows)]
-        quotes.add_all(held)
-        self.by_symbol = {quote.symbol: quote for quote in held}
+        self.twin = LookUpTwin(self._hear_twin)
+        held = [Quote(n, self._key(n), START, n % 97) for n in range(rows)]
+        self.quotes.add_all(held)
+        for quote in held:
+            self.twin.put_quote(quote)
 
     def changes(self, count: int) -> list[Any]:
         found = []
@@ -224,33 +273,35 @@ class LookUp:
             commit = []
             for _ in range(self.batch):
                 self._number += 1
-                symbol = self.random.randrange(self._rows)
+                symbol = self._key(self.random.randrange(self._rows))
                 commit.append(Trade(self._number, symbol, START + self._number * SECOND, 1))
             found.append(commit)
         return found
 
     def engine(self, changes: Sequence[Any]) -> None:
-        stream = self.stream
-        for commit in changes:
-            stream.add_all(commit) if len(commit) > 1 else stream.add(commit[0])
+        self._add(self.stream, changes)
 
     def by_hand(self, changes: Sequence[Any]) -> None:
-        for commit in changes:
-            watermark, find, came = self._last - SECOND, self.by_symbol.get, []
-            for event in commit:
-                if event.at >= watermark:
-                    row = find(event.symbol)
-                    if row is not None:
-                        came.append((event, row))
-                if event.at > self._last:
-                    self._last = event.at
-            self.sums[1] += len(came)
+        self._add(self.twin, changes)
+
+    def _add(self, side: Any, changes: Sequence[Any]) -> None:
+        if self.batch == 1:
+            add = side.add
+            for (event,) in changes:
+                add(event)
+        else:
+            for commit in changes:
+                side.add_all(commit)
 
     def check(self) -> None:
-        assert self.sums[0] == self.sums[1]
+        assert self.sums[0] == self.sums[1] > 0
+        assert self.stream.watermark.first() == self.twin.watermark
 
     def _hear(self, delta: Any) -> None:
         self.sums[0] += len(delta.added)
+
+    def _hear_twin(self, gone: Any, came: Any) -> None:
+        self.sums[1] += len(came)
 
 
 class SessionTwin:
@@ -364,8 +415,11 @@ CASES: dict[str, tuple[float, Make]] = {
             ("strings", "datetimes"),
         )
     },
-    "look-up, an event": (2, lambda rows, part: LookUp(rows, 1)),
-    "look-up, 1,000 events in a commit": (2, lambda rows, part: LookUp(rows, 1_000)),
+    **{
+        f"look-up, {batch:,} in a commit: keys {keys}": (2, partial(LookUp, keys, batch))
+        for batch in (1, 100, 1_000, 10_000)
+        for keys in KEYS
+    },
     "sessions, a click": (4, Sessions),
 }
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from optimizer import plan
@@ -30,9 +31,8 @@ from optimizer.rewriting.columns import field, known_shapes
 from optimizer.subqueries.keyed_rows import as_expression
 from reactive.api.columns import take_callable
 from reactive.api.table import Table
-from reactive.engine.codegen.functions import callable_of
-from reactive.engine.collections.zset import Pair, Row, canonical
-from reactive.engine.operators.event_time import EventClock, Watermark
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.operators.event_time import EventClock, EventTimes, Watermark
 from reactive.engine.runtime.boundary import boundary, hide
 from reactive.engine.transactions.statements import Statements
 from reactive.engine.transactions.transaction import Transaction
@@ -89,7 +89,8 @@ class Stream(Table[T, Any], Generic[T]):
         assert self.plan.time is not None
         _check_distance(self._called(), lateness, declared_classes(self.plan.time, self.plan))
         self._clock.name = self.name
-        self._do: _Arrivals = _Arrivals(self, engine, callable_of(as_expression(self.plan.time)))
+        self._times = EventTimes(as_expression(self.plan.time))
+        self._do: _Arrivals = _Arrivals(self, engine, self._times)
         self._do.move_to(self._store)
         self._do.refuses = late == "raise"
 
@@ -123,7 +124,9 @@ class Stream(Table[T, Any], Generic[T]):
             `late="raise"`.
         """
         try:
-            self._write_events(lambda: super(Stream, self).add(row, count))
+            super().add(row, count)
+        except _LateEvents:
+            self._write_some_late(partial(super().add, row, count))
         except Exception as error:
             hide(error)
             raise
@@ -131,29 +134,28 @@ class Stream(Table[T, Any], Generic[T]):
     def add_all(self, rows: Iterable[T]) -> None:
         """Add events, in one commit; late ones go to `late`, or all are refused."""
         some = list(rows)
-        self._write_events(lambda: super(Stream, self).add_all(some))
+        if len(some) == 1:
+            self.add(some[0])
+        else:
+            self._write_many(self._do.add_all, some)
 
     def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
         """Write what a statement over many rows changes."""
-        self._write_events(lambda: super(Stream, self)._write_many(statement, *arguments))
-
-    def _write_events(self, write: Callable[[], object]) -> None:
-        """Write events; if some are late, write again, with these to `late`, in one commit."""
-        self._clock.is_replayed = False
-        if self._do.set_aside is not None:
-            write()
-            return
         try:
-            write()
+            super()._write_many(statement, *arguments)
         except _LateEvents:
-            with Transaction(self._engine):
-                late = self._do.set_aside = []
-                try:
-                    write()
-                finally:
-                    self._do.set_aside = None
-                for row, count in late:
-                    self.late.add(row, count)
+            self._write_some_late(partial(super()._write_many, statement, *arguments))
+
+    def _write_some_late(self, write: Callable[[], object]) -> None:
+        """Write events again, with the late ones to `late`, in one commit."""
+        with Transaction(self._engine):
+            late = self._do.set_aside = []
+            try:
+                write()
+            finally:
+                self._do.set_aside = None
+            for row, count in late:
+                self.late.add(row, count)
 
     def _called(self) -> str:
         return f"stream {self.name!r}"
@@ -175,11 +177,12 @@ class _LateEvents(Exception):
 class _Arrivals(Statements):
     """The statements of a stream: they add events in time, and refuse all else."""
 
-    __slots__ = ("_read_time", "refuses", "set_aside")
+    __slots__ = ("_add_any", "_clock", "_times", "refuses", "set_aside")
 
-    def __init__(self, table: Stream[Any], engine: Engine, read: Callable[[Row], Any]) -> None:
+    def __init__(self, table: Stream[Any], engine: Engine, times: EventTimes) -> None:
         super().__init__(table, engine)
-        self._read_time = read
+        self._clock = table._clock
+        self._times = times
         self.refuses = False
         """True if late events raise."""
         self.set_aside: list[Pair] | None = None
@@ -187,15 +190,24 @@ class _Arrivals(Statements):
 
     def move_to(self, store: Any) -> None:
         super().move_to(store)
-        self.add_one, self.remove_one = self.add, self.remove
+        self._add_any, self.add_one = self.add_one, self._add_event
+
+    def _make_ones(self) -> None:
+        super()._make_ones()
+        self._add_any, self.add_one, self.remove_one = self.add_one, self._add_event, self.remove
+
+    def _add_event(self, row: Row) -> list[Pair]:
+        """Add one event, as `add` does."""
+        delta: list[Pair] = self._in_time(self._add_any(row))
+        return delta
 
     def add(self, row: Row, count: int = 1, **options: Any) -> list[Pair]:
         delta: list[Pair] = self._in_time(super().add(row, count, **options))
         return delta
 
     def add_all(self, rows: Iterable[Row], known: Any = None, **options: Any) -> Sequence[Pair]:
-        delta = super().add_all(rows, known, **options)
-        return delta if self._clock.watermark is None else self._in_time(delta)
+        delta: Sequence[Pair] = self._in_time(super().add_all(rows, known, **options))
+        return delta
 
     def remove(self, row: Row, count: int = 1, **options: Any) -> list[Pair]:
         raise self._no_removal(row)
@@ -205,28 +217,28 @@ class _Arrivals(Statements):
             raise self._no_removal(row)
         return ()
 
-    @property
-    def _clock(self) -> EventClock:
-        clock: EventClock = self._table._clock  # type: ignore[attr-defined]
-        return clock
-
     def _in_time(self, delta: Sequence[Pair]) -> Any:
         """Return the events that are not late; the others are set aside, or raise."""
-        is_late, read = self._clock.is_late, self._read_time
-        late = [pair for pair in delta if is_late(canonical(read(pair[0])))]
-        if not late:
+        clock, is_late = self._clock, self._clock.is_late
+        clock.is_replayed = False
+        first, newest = self._times.span(delta)
+        if not is_late(first):
+            if self._engine.pending is None:
+                clock.judged = (delta, newest)
             return delta
+        read = self._times.read
+        late = [pair for pair in delta if is_late(read(pair[0]))]
         if self.refuses:
             raise self._too_late(late[0][0])
         if self.set_aside is None:
             raise _LateEvents
         self.set_aside += late
-        return [pair for pair in delta if not is_late(canonical(read(pair[0])))]
+        return [pair for pair in delta if not is_late(read(pair[0]))]
 
     def _too_late(self, row: Row) -> TableError:
         return TableError(
             f"cannot add {row!r:.200} to stream {self._table.name!r}: its time, "
-            f"{self._read_time(row)!r:.60}, is before the watermark, "
+            f"{self._times.read(row)!r:.60}, is before the watermark, "
             f"{self._clock.watermark!r:.60}\n"
             '  late="keep" passes late events to the table `late`, a greater lateness accepts them'
         )
@@ -244,20 +256,20 @@ class _WatermarkGroup:
     shape: Shape = None
     is_bounded = is_watermark = True
 
-    def __init__(self, clock: EventClock, name: str) -> None:
-        self._clock, self._name = clock, name
+    def __init__(self, clock: EventClock, name: str, times: EventTimes) -> None:
+        self._clock, self._name, self._times = clock, name, times
 
     def __call__(self, key: Any, rows: Any) -> Any:
         """Return the watermark of all events."""
-        times = [row for row in rows if row is not None]
-        return [max(times) - self._clock.lateness] if times else []
+        _, newest = self._times.span([(row, 1) for row in rows])
+        return [] if newest is None else [newest - self._clock.lateness]
 
     def operator(self, key: Any, new: Callable[[], Any]) -> Watermark:
         """Return the operator, in place of groups."""
         return new()  # type: ignore[no-any-return]
 
     def kept(self) -> Callable[[], Watermark]:
-        return lambda: Watermark(self._clock, self._name)
+        return lambda: Watermark(self._clock, self._name, self._times)
 
     def limited(self, item: int, most: int) -> Any:
         """Return None: there are no rows to leave out."""
@@ -314,9 +326,9 @@ def _check_distance(called: str, lateness: Any, kinds: Iterable[type]) -> None:
 def begin(stream: Stream[Any], late: Table[Any, Any]) -> None:
     """Start the watermark of a new stream, and set the table of its late events."""
     stream.late = late
-    times = plan.Select(stream.plan, as_expression(stream._time))
-    group = kept_by(_WatermarkGroup(stream._clock, stream.name), f"watermark of {stream.name}")
-    moved = plan.Reduce(times, Lifted(constant(()), ("time",), (), 1), group)
+    watermark = _WatermarkGroup(stream._clock, stream.name, stream._times)
+    group = kept_by(watermark, f"watermark of {stream.name}")
+    moved = plan.Reduce(stream.plan, Lifted(constant(()), ("event",), (), 1), group)
     mark = plan.Select(moved, Lifted(Parameter(1), ("key", "watermark"), (), 2))
     stream._clock.mark = mark
     stream.watermark = stream._new(mark).materialize(f"watermark of {stream.name}")

@@ -42,6 +42,7 @@ MARKS: dict[str, str | tuple[str, ...]] = {
     "probe_indexes": "probe ",
     "match_rows": "match ",
     "look_up": "look up ",
+    "look_up_events": "probe ",
     "read_places": "places ",
     "run_pipeline": "pipeline ",
     "apply_operator": "apply ",

@@ -211,6 +211,22 @@ class NetDelta(Sequence[Pair]):
         return self._pairs
 
 
+def uniform_rows(delta: Pairs, sign: int) -> Sequence[Row] | None:
+    """Return the rows of a batch that it inserts (1) or deletes (-1), repeated by their weight.
+
+    Return None for a delta of another form. No row is hashed.
+
+    >>> batch = NetDelta(UniformDelta(["to", "be", "to"], -1))
+    >>> uniform_rows(batch, -1), uniform_rows(batch, 1), uniform_rows([("to", 1)], 1)
+    (['to', 'be', 'to'], [], None)
+    """
+    given = delta._delta if delta.__class__ is NetDelta else delta
+    if given.__class__ is not UniformDelta:
+        return None
+    times = given.weight * sign
+    return given.rows if times == 1 else [row for row in given.rows for _ in range(times)]
+
+
 class JoinedDelta(Sequence[Pair]):
     """Batches of deleted rows, then of inserted rows, joined when the pairs are read.
 

@@ -8,11 +8,19 @@ from functools import partial
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Function
+from optimizer.expr import Function, Lifted
 from optimizer.plans import clauses
 from optimizer.plans.field_values import NO_CONSTANT_TESTS, ConstantTests
+from optimizer.plans.forms import key_parts, unique_key
 from optimizer.plans.nodes.groups import keeper
-from optimizer.plans.properties import bindings, is_interned, nodes, row_shape, shapes
+from optimizer.plans.properties import (
+    bindings,
+    is_interned,
+    may_be_negative,
+    nodes,
+    row_shape,
+    shapes,
+)
 from optimizer.plans.side_conditions import AnyJoin, calls_may_raise, join_match, may_raise, strict
 from optimizer.traverse import functions
 from reactive.engine.codegen.functions import callable_of, recall_of
@@ -32,6 +40,7 @@ from reactive.engine.operators.fixpoint import fixpoint
 from reactive.engine.operators.fuse import (
     Make,
     chain_runner,
+    make_event_lookup,
     make_factored_operator,
     make_join_operator,
     make_keyer,
@@ -265,6 +274,22 @@ def _build_lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> No
         all_callables([node.of]),
         at=wanted,
     )
+
+
+def _build_event_probe(builder: Builder, node: physical.EventProbe, inputs: Inputs) -> Node:
+    """Build a look-up of events in an index, with the chains below and above it."""
+    lookup, chain = node.lookup.node, tuple(_nodes(*node.chain))
+    assert isinstance(lookup, plan.Lookup)
+    held, (key, _) = node.right.chain.top, node.right.side
+    assert isinstance(key, Lifted)
+    unique = unique_key(held)
+    make = make_event_lookup(
+        *(lookup, node.below, held, node.row, chain, inputs[1].operator),
+        recall_of(node.known),
+        generate=builder.generates and not may_be_negative(lookup.right),
+        is_unique=bool(unique) and unique.issubset(key_parts(key.body)),
+    )
+    return builder.node(node, inputs, make, all_callables([*node.below.chain, *chain]))
 
 
 def _build_range_index(builder: Builder, node: physical.PhysicalRangeIndex, inputs: Inputs) -> Node:
@@ -533,6 +558,7 @@ _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
     physical.PhysicalIndex: _build_index,
     physical.PhysicalKeys: _build_keys,
     physical.Lookup: _build_lookup,
+    physical.EventProbe: _build_event_probe,
     physical.PhysicalProbe: _build_probe,
     physical.PhysicalRangeIndex: _build_range_index,
     physical.Intervals: _build_probe,

@@ -25,6 +25,7 @@ from optimizer.plans.properties import degree, nodes
 from optimizer.traverse import functions_of_rows
 from reactive.engine.compiler.physical import (
     Apply,
+    EventProbe,
     FactorizedGroups,
     Intervals,
     Match,
@@ -83,6 +84,9 @@ def costs_of(node: Physical) -> Costs:
             return tuple(max(cost, above) for cost in _of_join(join, left, right))
         case Match(left=left, right=right, join=join):
             return _of_join(join, left, right)
+        case EventProbe(lookup=lookup, chain=chain):
+            matches, one = lookup.node.facts.costs(lookup.node)
+            return (max([matches, *_of_chain([*chain])]), one)
         case FactorizedGroups(left=left, right=right, sink=sink):
             above = max(_of_chain([sink]))
             met = (_cost_of_one(right), _cost_of_one(left))

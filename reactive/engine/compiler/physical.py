@@ -210,6 +210,23 @@ class Lookup(Physical):
 
 
 @record
+class EventProbe(Physical):
+    """The loop of a look-up: the events of a chain, the rows of an index, and the chain above."""
+
+    source: Physical
+    below: PipelineSource
+    right: PhysicalIndex
+    row: Lifted
+    """The row of the right, of a row of the index."""
+    lookup: Op
+    chain: Ops
+
+    def headline(self) -> str:
+        below = ops(self.below.chain[:-1])
+        return f"probe {_describe_chain((*below, self.lookup, *self.chain), None)}"
+
+
+@record
 class Intervals(Physical):
     """The loops of a join that finds partners by ranges, with the chain above and its sink."""
 

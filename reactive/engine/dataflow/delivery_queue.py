@@ -195,7 +195,7 @@ class DeliveryQueue(deque[Delivery]):
         completely.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        while self.has_untold(version):
+        while self and self.has_untold(version):
             try:
                 self._turn.pop()
             except IndexError:  # another thread delivers

@@ -42,7 +42,8 @@ from optimizer.plans.properties import find_groups, key_of_group, naming, table_
 from optimizer.rewriting.columns import declared_fields
 from reactive.engine.collections import inner_changes, nested_edits, weight_tree
 from reactive.engine.collections.order import Edit
-from reactive.engine.collections.zset import Pair, Pairs, Row, repeat_by_weight
+from reactive.engine.collections.whole_rows import uniform_rows
+from reactive.engine.collections.zset import Pair, Pairs, Row
 from reactive.engine.runtime.closeable import hint
 from reactive.engine.runtime.foreign_names import OF_DELTAS
 
@@ -68,7 +69,7 @@ class Delta(Generic[T]):
     >>> words = db.table(str, name="words")
     >>> subscription = words.subscribe(print)
     >>> words.add_all(["to", "be", "to"])
-    Delta(version=1, added=('to', 'to', 'be'))
+    Delta(version=1, added=('to', 'be', 'to'))
     """
 
     __slots__ = (
@@ -188,14 +189,20 @@ class Delta(Generic[T]):
     @property
     def added(self) -> tuple[T, ...]:
         """The inserted rows, repeated by weight."""
-        return tuple(repeat_by_weight(pair for pair in self._split[1] if pair[1] > 0))
+        pairs = self._pairs
+        rows = None if pairs.__class__ is list else uniform_rows(pairs, 1)
+        if rows is None:
+            rows = [row for row, weight in self._unmoved for _ in range(weight)]
+        return tuple(rows)
 
     @property
     def removed(self) -> tuple[T, ...]:
         """The deleted rows, repeated by weight."""
-        return tuple(
-            repeat_by_weight((row, -weight) for row, weight in self._split[1] if weight < 0)
-        )
+        pairs = self._pairs
+        rows = None if pairs.__class__ is list else uniform_rows(pairs, -1)
+        if rows is None:
+            rows = [row for row, weight in self._unmoved for _ in range(-weight)]
+        return tuple(rows)
 
     @property
     def updated(self) -> tuple[tuple[T, T], ...]:
@@ -206,6 +213,13 @@ class Delta(Generic[T]):
     def _has_moves(self) -> bool:
         """True if some changes may be updates, apart from changes paired by key."""
         return self._parts is not None
+
+    @property
+    def _unmoved(self) -> Sequence[Pair]:
+        """The pairs that are not part of an update."""
+        if self._parts is None and self._key is None:
+            return self._pairs
+        return self._split[1]
 
     @property
     def _split(self) -> Parts:

@@ -524,8 +524,9 @@ class ChangesOnly(BorrowedLeaf):
             self.order.edits = []
 
     def step(self, delta: Pairs) -> Pairs:
-        """Return the net delta; nothing is stored."""
+        """Return the net delta; nothing is stored. A batch is consolidated when read."""
         if hasattr(delta, "is_net"):
             return delta
         moves = self.order is not None and self.order.shows_parts
-        return whole_rows.NetDelta(delta) if moves else consolidate(delta)
+        is_late = moves or delta.__class__ is UniformDelta
+        return whole_rows.NetDelta(delta) if is_late else consolidate(delta)

@@ -21,14 +21,15 @@ from reactive.engine.codegen.functions import (
     Made,
     Recall,
     build_at_first_call,
+    callable_of,
     generated_source,
     make_without_reuse,
 )
 from reactive.engine.codegen.nest import CountSink, KeySink, ListSink
 from reactive.engine.collections.index import Key
 from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.operators import event_time, index_by, predicate_matching, set_operators
 from reactive.engine.operators import extremes_by as extremes
-from reactive.engine.operators import index_by, predicate_matching, set_operators
 from reactive.engine.operators import join as sums_by
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import GroupAggregates
@@ -54,6 +55,7 @@ from reactive.engine.operators.loops.nests import (
     delta_loop,
     join_loops,
     keyed_loop,
+    lookup_loop,
     multiway_loops,
     outer_loops,
     partner_loops,
@@ -66,6 +68,8 @@ from reactive.engine.operators.plain import (
     all_read,
     count_nested,
     inputs_of_multiway,
+    log_of,
+    pair_with,
     plain_aggregate,
     plain_join,
     shared_accumulators,
@@ -308,6 +312,51 @@ def make_join_operator(
         plainly = lambda: operators.run(list(plain().contents()))  # noqa: E731
         batch = partial(recall, "batch", lambda: batch_join_loops(count, of, rest, chain))
         return joined_groups.JoinLoops(pairing, loops, batch, carefully, plainly, text)
+
+    return make
+
+
+def make_event_lookup(
+    lookup: plan.Lookup,
+    below: PipelineSource,
+    held: plan.Node,
+    row: Lifted,
+    chain: tuple[plan.Node, ...],
+    rows: index_by.IndexBy,
+    recall: Recall = make_without_reuse,
+    *,
+    generate: bool,
+    is_unique: bool,
+) -> Make:
+    """Return the maker of the operator of a look-up, with the chains below and above it.
+
+    `rows` has the rows of `held` by key, and `row` makes the rows of the right of these.
+    `is_unique`: at most one row has a key.
+    """
+    pair, made_row = pair_with(lookup.count), callable_of(row)
+
+    def made(batch: bool) -> Made:
+        both = (*shapes(below.base), row_shape(held))
+        return lookup_loop(
+            *(lookup, both, below.chain, row.body, chain), batch=batch, is_unique=is_unique
+        )
+
+    def make() -> event_time.LookupLoops | event_time.EventLookup:
+        log = log_of(lookup)
+        plain = event_time.EventLookup(
+            rows,
+            lambda event, found: pair(event, made_row(found)),
+            pair if lookup.is_left else None,
+            PlainChain(below.chain).run,
+            PlainChain(chain).run,
+            log=None if generate else log,
+        )
+        if not generate:
+            return plain
+        loop, text = recall("loop", lambda: made(False))
+        batch = lambda: recall("batch", lambda: made(True))[0]  # noqa: E731
+        is_left = lookup.is_left
+        return event_time.LookupLoops(rows, loop, batch, plain, text, is_left=is_left, log=log)
 
     return make
 

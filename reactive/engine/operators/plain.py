@@ -72,7 +72,6 @@ from reactive.engine.operators import (
     bound_matching,
     checked_matching,
     closing,
-    event_time,
     frontiers,
     hash_matching,
     matching,
@@ -142,10 +141,6 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             return set_operators.make_difference_all, ()
         case plan.AsofJoin():
             return lambda: _make_asof_join(node), ()
-        case plan.Lookup():
-            return lambda: event_time.EventLookup(
-                pair_with(node.count), is_left=node.is_left, log=_log_of(node)
-            ), ()
         case plan.Intersection():
             return set_operators.make_intersection, ()
         case plan.IntersectionAll():
@@ -216,10 +211,18 @@ def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
     )
 
 
-def _log_of(node: plan.Lookup) -> event_time.NotedLookups | None:
-    """Return the log of a look-up of events of durable streams; None if one is not durable."""
+def is_logged(node: plan.Lookup) -> bool:
+    """Return True for a look-up of events of durable streams, whose pairs are in their log."""
     logs = [table.clock.lookups for table in tables(node.left) if table.clock is not None]
-    return None if None in logs or not logs else logs[0].of_plan(node)
+    return bool(logs) and None not in logs
+
+
+def log_of(node: plan.Lookup) -> Any:
+    """Return the log of a look-up, which is opened for it; None if it is not logged."""
+    if not is_logged(node):
+        return None
+    clock = next(table.clock for table in tables(node.left) if table.clock is not None)
+    return clock.lookups.of_plan(node)
 
 
 def _distinct_of(node: plan.Distinct) -> Make:

@@ -21,19 +21,21 @@ class NoStore:
 
     interns: ClassVar[bool] = False
     wants_plain: ClassVar[bool] = True
-    __slots__ = ("_hashable",)
+    field: ClassVar[None] = None
+    """No field finds its rows."""
+    __slots__ = ("hashable",)
 
     def __init__(self, *, hashable: Any = None) -> None:
-        self._hashable = hashable
+        self.hashable = hashable
 
     def add(self, row: Row, count: int) -> Pair:
-        if row.__class__ is not self._hashable:
+        if row.__class__ is not self.hashable:
             hash(row)
         return (row, count)
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Return the rows, which are not stored; raises `TypeError` if one is not hashable."""
-        if set(map(type, rows)) != {self._hashable}:
+        if set(map(type, rows)) != {self.hashable}:
             for row in rows:
                 hash(row)
         return rows

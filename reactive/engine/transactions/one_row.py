@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.storage import plain_rows
+from reactive.engine.storage.no_store import NoStore
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import SURE
 from reactive.engine.storage.store import NONE, BagStore, RowStore
@@ -82,6 +83,10 @@ def add_by_class(
     asked = [*text.unpacked, f"is_odd = {text.is_odd or False}"]
     if type(store) is BagStore:
         form = _ADD_ANY
+    elif type(store) is NoStore:
+        form = _ADD_FLOWING
+        if store.hashable is not text.by_name["Kind"]:
+            asked.append("hash(row)")
     elif type(store) is KeyedStore and (key := store.key_field) is not None:
         form = _ADD_KEYED
         asked.append(f"key = row.{key}")
@@ -169,6 +174,10 @@ def add_one(row):
             row = statements.intern_row(row)
         except TypeError:
             return otherwise(row)
+"""
+
+_ADD_FLOWING = f"""{_ASKED}\
+    return [(row, 1)]
 """
 
 _ADD_ANY = f"""{_ASKED}\

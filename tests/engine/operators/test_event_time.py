@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from optimizer.expr import Lifted, Parameter
 from reactive import TableError
-from reactive.engine.operators.event_time import EventClock, EventLookup, Watermark
+from reactive.engine.collections.zset import UniformDelta
+from reactive.engine.operators.event_time import EventClock, EventLookup, EventTimes, Watermark
+from reactive.engine.operators.index_by import IndexBy
 from tests.budget import SEED
+
+ROW = Lifted(Parameter(0), ("row",), (), 1)
 
 
 def test_a_watermark_grows_only_and_only_by_commits() -> None:
     clock = EventClock(5)
-    watermark = Watermark(clock, "clicks")
+    watermark = Watermark(clock, "clicks", EventTimes(ROW))
     assert watermark.step([(None, 1), (float("nan"), 1)]) == []
     assert watermark.step([(10, 1), (30, 1), (20, 1)]) == [(((), 25), 1)]
     assert (clock.watermark, list(watermark.contents())) == (None, [])
@@ -34,9 +41,39 @@ def test_a_watermark_grows_only_and_only_by_commits() -> None:
     assert watermark.footprint()[0] == 1
 
 
-def test_a_look_up_that_is_undone_leaves_the_rows_as_they_were() -> None:
+NOON = datetime(2024, 3, 31, 12)
+ELSEWHERE = NOON.replace(tzinfo=ZoneInfo("Europe/Berlin"))
+
+
+@pytest.mark.parametrize(
+    ("times", "span"),
+    [
+        ([3, 1, 2], (1, 3)),
+        ([3, 1.5, 2], (1.5, 3)),
+        ([float("nan"), 2.5, 1.5, float("nan")], (1.5, 2.5)),
+        ([float("inf"), float("-inf")], (float("-inf"), float("inf"))),
+        ([None, "b", "a"], ("a", "b")),
+        ([float("nan"), None], (None, None)),
+        ([True, 3, False], (False, 3)),
+        ([NOON, NOON - timedelta(1)], (NOON - timedelta(1), NOON)),
+        ([date(2024, 5, 2), date(2024, 5, 1)], (date(2024, 5, 1), date(2024, 5, 2))),
+        ([ELSEWHERE, NOON.replace(tzinfo=UTC)], (ELSEWHERE, NOON.replace(tzinfo=UTC))),
+        ([], (None, None)),
+    ],
+    ids=str,
+)
+def test_the_span_of_events_leaves_out_what_is_no_time(times: Any, span: Any) -> None:
+    read = EventTimes(ROW)
+    assert read.span(UniformDelta(times, 1)) == span
+    assert read.span([(time, 1) for time in times] + [(None, -1)]) == span
+    for time in times:
+        assert read.span([(time, 1)]) == (read.read(time), read.read(time))
+
+
+def test_a_look_up_pairs_events_with_the_rows_after_the_commit() -> None:
     rnd = random.Random(SEED)
-    lookup = EventLookup(lambda event, row: (event, row), is_left=True)
+    rows = IndexBy(lambda row: row[1])
+    lookup = EventLookup(rows, lambda event, row: (event, row), lambda event, row: (event, row))
     held: dict[Any, int] = {}
     for n in range(300):
         right, after = [], dict(held)
@@ -46,16 +83,16 @@ def test_a_look_up_that_is_undone_leaves_the_rows_as_they_were() -> None:
             after[row] = after.get(row, 0) + weight
             right.append((row, weight))
         left = [((n, rnd.randrange(4)), 1) for _ in range(rnd.choice([0, 1, 2]))]
-        found = lookup.step(left, right)
+        found = lookup.step(left, rows.step(right))
         expected = []
         for (event, key), _ in left:
             partners = [(row, times) for (row, of), times in after.items() if of == key and times]
-            expected += [((event, row), times) for row, times in partners or [(None, 1)]]
+            pairs = [((event, (row, key)), times) for row, times in partners]
+            expected += pairs or [((event, None), 1)]
         assert sorted(found, key=repr) == sorted(expected, key=repr)
         if rnd.random() < 0.4:
-            lookup.undo()
-            lookup.undo()
+            rows.undo()
         else:
-            lookup.commit()
+            rows.commit()
             held = after
-        assert lookup.footprint()[0] == sum(1 for times in held.values() if times)
+        assert rows.index.rows == sum(1 for times in held.values() if times)

@@ -57,7 +57,7 @@ COMPUTED = {
         "holds rows of its inputs by what matches them",
     ),
     **dict.fromkeys(
-        ("AsofJoin", "EventLookup", "MatchingJoin", "OuterJoin"),
+        ("AsofJoin", "MatchingJoin", "OuterJoin"),
         "holds rows of its inputs by what matches them",
     ),
     **dict.fromkeys(

@@ -12,6 +12,7 @@ from reactive.engine.compiler.choices.join_cycles import join_cycles
 from reactive.engine.compiler.choices.join_intervals import join_intervals
 from reactive.engine.compiler.choices.join_multiway import join_multiway
 from reactive.engine.compiler.choices.look_up import look_up
+from reactive.engine.compiler.choices.look_up_events import look_up_events
 from reactive.engine.compiler.choices.match_rows import match_rows
 from reactive.engine.compiler.choices.probe_indexes import probe_indexes
 from reactive.engine.compiler.choices.read_places import read_places
@@ -30,5 +31,5 @@ CHOICES: tuple[Rule, ...] = (
     *(shred_nest, run_offloaded, scan, have_values, run_closure, run_fixpoint, run_loop),
     *(sum_beyond, sum_sides, join_cycles, join_multiway, join_intervals),
     *(probe_indexes, match_rows),
-    *(look_up, read_places, run_pipeline, apply_operator),
+    *(look_up, look_up_events, read_places, run_pipeline, apply_operator),
 )

@@ -22,9 +22,11 @@ from optimizer.expr import (
     Parameter,
     all_parameters,
     constant,
+    items_of,
     substitute,
 )
 from optimizer.expressions.knowledge import Shapes
+from optimizer.expressions.text import over as over_row
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, Sums
 from optimizer.plans.side_conditions import SideTerm
@@ -269,6 +271,56 @@ def _keyed_source(nest: LoopNest, over: str, weight: str, places: tuple[int, ...
     return LoopSource(
         over, "key, pair", (f"{nest.one(places)}, {weight} = pair",), (weight,), places
     )
+
+
+# Look-ups of events.
+
+
+def lookup_loop(
+    lookup: plan.Lookup,
+    shapes: Shapes,
+    below: Chain,
+    row: Expr,
+    chain: Chain,
+    *,
+    batch: bool,
+    is_unique: bool,
+) -> Made:
+    """Build the loop from events to their rows, as `delta, find_right -> pairs`.
+
+    With `batch`, it takes events and makes rows, and returns None if a row that is found has
+    another weight than one.
+
+    Parameters
+    ----------
+    shapes: those of the bindings of an event, then of a row of the index.
+    below: the chain that puts the key beside the event.
+    row: the row of the right, over the row of the index.
+    chain: the chain above the pairs.
+    is_unique: at most one row has a key.
+    """
+    theirs = len(shapes) - 1
+    pipeline = RowPipeline(below, theirs, shapes)
+    before, pair = len(pipeline.instructions), pipeline.row
+    event, key = (over_row(item, pair) for item in items_of(Parameter(0), 2))
+    mine = (Parameter(0),) if lookup.count == 1 else items_of(Parameter(0), lookup.count)
+    events = tuple(over_row(each, (event,)) for each in mine)
+    pipeline.row = (*events, over_row(row, (Parameter(theirs),)))
+    pipeline.is_input = False
+    pipeline.extend(chain)
+    first = RowPipeline((), theirs, shapes)
+    first.instructions, pipeline.instructions = (
+        pipeline.instructions[:before],
+        pipeline.instructions[before:],
+    )
+    nest = LoopNest(
+        row_names(read_functions(*chain), theirs + 1), pipeline, ListSink(pipeline, batch=batch)
+    )
+    places = range(theirs)
+    source = _row_source(nest, places) if batch else _pair_source(nest, places)
+    form = probing.unique_form(theirs) if is_unique else probing.split_form(theirs)
+    nest.loop(source, probing.ProbeCode("find_right", form, (key,)), first=first)
+    return nest.build("delta, find_right")
 
 
 # Joins of sums.
