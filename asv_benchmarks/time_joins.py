@@ -79,13 +79,25 @@ class Calls:
 
 
 class AsofTwin:
-    """Pairs by symbol: sorted times of both sides, and the trades and quotes at these."""
+    """Pairs by symbol: sorted times of both sides, and the trades and quotes at these.
+
+    The listener hears what several changes of one commit replace when all are done.
+    """
 
     def __init__(self, listener: Callable[[Any, Any], None]) -> None:
         self.trades: dict[Any, list[tuple[Any, int, Trade]]] = {}
         self.quotes: dict[Any, list[tuple[Any, int, Quote]]] = {}
         self.shown: dict[int, tuple[Trade, Quote]] = {}
         self._listener = listener
+        self._gone: list[Any] = []
+        self._came: list[Any] = []
+
+    def commit(self) -> None:
+        """Tell the listener what the changes replace."""
+        if self._gone or self._came:
+            gone, came = self._gone, self._came
+            self._gone, self._came = [], []
+            self._listener(gone, came)
 
     def add_trade(self, trade: Trade) -> None:
         insort(self.trades.setdefault(trade.symbol, []), (trade.at, trade.id, trade))
@@ -93,14 +105,14 @@ class AsofTwin:
         place = bisect_right(quotes, (trade.at, END))
         if place:
             pair = self.shown[trade.id] = (trade, quotes[place - 1][2])
-            self._listener((), (pair,))
+            self._came.append(pair)
 
     def remove_trade(self, trade: Trade) -> None:
         trades = self.trades[trade.symbol]
         del trades[bisect_left(trades, (trade.at, trade.id))]
         pair = self.shown.pop(trade.id, None)
         if pair is not None:
-            self._listener((pair,), ())
+            self._gone.append(pair)
 
     def add_quote(self, quote: Quote) -> None:
         quotes = self.quotes.setdefault(quote.symbol, [])
@@ -121,28 +133,29 @@ class AsofTwin:
         after = place + 1 if start is None else place
         last = bisect_left(trades, (quotes[after][0],)) if after < len(quotes) else len(trades)
         partner = place if start is None else place - 1
-        gone, came = [], []
         for _, number, trade in trades[first:last]:
             old = self.shown.pop(number, None)
             if old is not None:
-                gone.append(old)
+                self._gone.append(old)
             if partner >= 0:
                 pair = self.shown[number] = (trade, quotes[partner][2])
-                came.append(pair)
-        if gone or came:
-            self._listener(gone, came)
+                self._came.append(pair)
 
 
 END = float("inf")
 
 
 class Asof:
-    """Trades with the last quote of their symbol; quotes of a symbol differ in their times."""
+    """Trades with the last quote of their symbol; quotes of a symbol differ in their times.
 
-    batch = 1
+    A commit adds `batch` rows, and the next one removes them.
+    """
 
-    def __init__(self, keys: str, moments: str, rows: int, part: int, *, of_quotes: bool) -> None:
+    def __init__(
+        self, keys: str, moments: str, batch: int, rows: int, part: int, *, of_quotes: bool
+    ) -> None:
         self.random = Random(SEED)
+        self.batch = batch
         self._key, self._moment = KEYS[keys], MOMENTS[moments]
         self._symbols, self._days, self._of_quotes = max(rows // part, 1), part * 8, of_quotes
         self._number = rows
@@ -165,6 +178,7 @@ class Asof:
             self.twin.add_quote(quote)
         for trade in trades:
             self.twin.add_trade(trade)
+        self.twin.commit()
         self._subscription = self.view.subscribe(calls.hear)
 
     def _quote(self, number: int) -> Quote:
@@ -179,27 +193,38 @@ class Asof:
     def changes(self, count: int) -> list[Any]:
         """Return rows that come and go again."""
         found = []
-        for _ in range(count // 2):
-            self._number += 1
-            row: Any = self._trade(self._number)
-            if self._of_quotes:
-                at = self._moment(8 * self.random.randrange(self._days // 8) + 3)
-                row = Quote(self._number, row.symbol, at, row.size)
-            found += [(row, 1), (row, -1)]
+        for _ in range(max(count // self.batch // 2, 1)):
+            rows = [self._changed_row() for _ in range(self.batch)]
+            found += [(rows, 1), (rows, -1)]
         return found
+
+    def _changed_row(self) -> Any:
+        self._number += 1
+        row = self._trade(self._number)
+        if not self._of_quotes:
+            return row
+        at = self._moment(8 * self.random.randrange(self._days // 8) + 3)
+        return Quote(self._number, row.symbol, at, row.size)
 
     def engine(self, changes: Sequence[Any]) -> None:
         table = self.quotes if self._of_quotes else self.trades
-        add, remove = table.add, table.remove
-        for row, weight in changes:
-            add(row) if weight > 0 else remove(row)
+        if self.batch == 1:
+            add, remove = table.add, table.remove
+            for (row,), weight in changes:
+                add(row) if weight > 0 else remove(row)
+        else:
+            for rows, weight in changes:
+                table.add_all(rows) if weight > 0 else table.remove_all(rows)
 
     def by_hand(self, changes: Sequence[Any]) -> None:
         twin = self.twin
         add: Any = twin.add_quote if self._of_quotes else twin.add_trade
         remove: Any = twin.remove_quote if self._of_quotes else twin.remove_trade
-        for row, weight in changes:
-            add(row) if weight > 0 else remove(row)
+        for rows, weight in changes:
+            change = add if weight > 0 else remove
+            for row in rows:
+                change(row)
+            twin.commit()
 
     def check(self) -> None:
         assert sorted(self.view) == sorted(self.twin.shown.values())
@@ -403,17 +428,19 @@ class Sessions:
 Make = Callable[[int, int], TwoSides]
 CASES: dict[str, tuple[float, Make]] = {
     **{
-        f"as-of, a {what}: keys {keys}, times {moments}": (
+        f"as-of, {batch:,} {what}s in a commit: keys {keys}, times {moments}": (
             3,
-            partial(Asof, keys, moments, of_quotes=what == "quote"),
+            partial(Asof, keys, moments, batch, of_quotes=what == "quote"),
         )
         for what in ("trade", "quote")
+        for batch in (1, 100, 1_000, 10_000)
         for keys, moments in (
             ("ints", "ints"),
             ("ints", "floats"),
             ("strings", "ints"),
             ("strings", "datetimes"),
         )
+        if batch == 1 or (keys, moments) == ("ints", "ints")
     },
     **{
         f"look-up, {batch:,} in a commit: keys {keys}": (2, partial(LookUp, keys, batch))

@@ -177,7 +177,7 @@ class _LateEvents(Exception):
 class _Arrivals(Statements):
     """The statements of a stream: they add events in time, and refuse all else."""
 
-    __slots__ = ("_add_any", "_clock", "_times", "refuses", "set_aside")
+    __slots__ = ("_add_checked", "_clock", "_times", "refuses", "set_aside")
 
     def __init__(self, table: Stream[Any], engine: Engine, times: EventTimes) -> None:
         super().__init__(table, engine)
@@ -190,15 +190,17 @@ class _Arrivals(Statements):
 
     def move_to(self, store: Any) -> None:
         super().move_to(store)
-        self._add_any, self.add_one = self.add_one, self._add_event
+        self.remove_one = self.remove
 
     def _make_ones(self) -> None:
         super()._make_ones()
-        self._add_any, self.add_one, self.remove_one = self.add_one, self._add_event, self.remove
+        self.remove_one = self.remove
+        if self.add_one != self.add:  # a generated statement, which judges no time
+            self._add_checked, self.add_one = self.add_one, self._add_event
 
     def _add_event(self, row: Row) -> list[Pair]:
-        """Add one event, as `add` does."""
-        delta: list[Pair] = self._in_time(self._add_any(row))
+        """Add one event by the generated statement, as `add` does."""
+        delta: list[Pair] = self._in_time(self._add_checked(row))
         return delta
 
     def add(self, row: Row, count: int = 1, **options: Any) -> list[Pair]:

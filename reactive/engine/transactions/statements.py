@@ -127,7 +127,7 @@ class Statements:
         add = None if plain is None else getattr(self.store, "add_plain", None)
         try:
             checked = self.intern_returned(checked)
-            if add is not None and not len(self.store):
+            if add is not None and self.store.interns and not len(self.store):
                 self.add_one, self.remove_one = self._add_first, self._remove_first
             batch = UniformDelta((), 1)  # built before: no call follows the change
             batch.rows = self.store.add_rows(checked) if add is None else add(checked)
