@@ -116,13 +116,13 @@ class AsofTwin:
 
     def add_quote(self, quote: Quote) -> None:
         quotes = self.quotes.setdefault(quote.symbol, [])
-        place = bisect_left(quotes, (quote.at, quote.id))
-        quotes.insert(place, (quote.at, quote.id, quote))
+        place = bisect_left(quotes, (quote.at, -quote.id))
+        quotes.insert(place, (quote.at, -quote.id, quote))
         self._pair(quote.symbol, quotes, place)
 
     def remove_quote(self, quote: Quote) -> None:
         quotes = self.quotes[quote.symbol]
-        place = bisect_left(quotes, (quote.at, quote.id))
+        place = bisect_left(quotes, (quote.at, -quote.id))
         del quotes[place]
         self._pair(quote.symbol, quotes, place, quote.at)
 
@@ -146,7 +146,7 @@ END = float("inf")
 
 
 class Asof:
-    """Trades with the last quote of their symbol; quotes of a symbol differ in their times.
+    """Trades with the last quote of their symbol, of quotes at one time the least.
 
     A commit adds `batch` rows, and the next one removes them.
     """
@@ -294,7 +294,7 @@ class LookUp:
 
     def changes(self, count: int) -> list[Any]:
         found = []
-        for _ in range(max(count // self.batch, 1)):
+        for _ in range(max(count // self.batch, 2)):
             commit = []
             for _ in range(self.batch):
                 self._number += 1

@@ -40,9 +40,8 @@ from optimizer.expressions.text import Nesting
 from optimizer.kinds import texts
 from optimizer.plans.properties import find_groups, key_of_group, naming, table_key, written_names
 from optimizer.rewriting.columns import declared_fields
-from reactive.engine.collections import inner_changes, nested_edits, weight_tree
+from reactive.engine.collections import inner_changes, nested_edits, weight_tree, whole_rows
 from reactive.engine.collections.order import Edit
-from reactive.engine.collections.whole_rows import uniform_rows
 from reactive.engine.collections.zset import Pair, Pairs, Row
 from reactive.engine.runtime.closeable import hint
 from reactive.engine.runtime.foreign_names import OF_DELTAS
@@ -190,7 +189,7 @@ class Delta(Generic[T]):
     def added(self) -> tuple[T, ...]:
         """The inserted rows, repeated by weight."""
         pairs = self._pairs
-        rows = None if pairs.__class__ is list else uniform_rows(pairs, 1)
+        rows = None if pairs.__class__ is list else whole_rows.uniform_rows(pairs, 1)
         if rows is None:
             rows = [row for row, weight in self._unmoved for _ in range(weight)]
         return tuple(rows)
@@ -199,7 +198,7 @@ class Delta(Generic[T]):
     def removed(self) -> tuple[T, ...]:
         """The deleted rows, repeated by weight."""
         pairs = self._pairs
-        rows = None if pairs.__class__ is list else uniform_rows(pairs, -1)
+        rows = None if pairs.__class__ is list else whole_rows.uniform_rows(pairs, -1)
         if rows is None:
             rows = [row for row, weight in self._unmoved for _ in range(-weight)]
         return tuple(rows)

@@ -34,9 +34,9 @@ from typing import Any, ClassVar, Protocol
 from optimizer.expr import Attribute, Constant, Item, Lifted, Local, Parameter, substitute
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.codegen.loop_expressions import column
+from reactive.engine.collections import whole_rows
 from reactive.engine.collections.index import KeyedPair, itself, match_key
 from reactive.engine.collections.instants import in_elapsed_time
-from reactive.engine.collections.whole_rows import uniform_rows
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, canonical, is_nan
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -154,7 +154,7 @@ class EventTimes:
 
     def span(self, delta: Pairs) -> tuple[Any, Any]:
         """Return the least and the greatest time of the inserted events; None if there is none."""
-        rows = uniform_rows(delta, 1)
+        rows = None if type(delta) is list else whole_rows.uniform_rows(delta, 1)
         if rows is None:
             rows = [row for row, weight in delta if weight > 0]
         if len(rows) == 1:
