@@ -230,6 +230,9 @@ class Delta(Generic[T]):
 
     def _updates(self, find: Moves | None) -> Parts:
         """Return the valid moves of the delta, and the pairs that no move covers."""
+        pairs = self._pairs
+        if pairs.__class__ is not list and whole_rows.uniform_rows(pairs, 1) is not None:
+            return (), pairs  # no row is replaced by another
         moves, rest = split_valid_moves([] if find is None else find(), self._pairs)
         if self._key is not None:
             more, rest = pair_by_key(self._key, rest)
