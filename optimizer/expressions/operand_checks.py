@@ -257,8 +257,9 @@ def _checked(
 ) -> Comparison | None:
     """Return a comparison with the operands of each side on their own side; None if one has none,
     or if operands are declared to be of other classes."""
-    values, sign = _solved(less, greater, side_of)
     found = _Operands(shapes)
+    is_span = lambda term: found.declared(term) is timedelta  # noqa: E731
+    values, sign = _solved(less, greater, side_of, is_span)
     if not values:
         return None
     if not all(map(found.is_sum_of_ints, values.values())):
@@ -275,10 +276,13 @@ def _checked(
     return Comparison(end("left"), end("right"), sign > 0, closed)
 
 
-def _solved(a: Expr, b: Expr, side_of: SideOf) -> tuple[dict[str | None, Expr], int]:
+def _solved(
+    a: Expr, b: Expr, side_of: SideOf, is_span: Callable[[Expr], bool] = lambda term: False
+) -> tuple[dict[str | None, Expr], int]:
     """Return the sums of terms of each side in `a - b`, the right one negated; {} without both.
 
-    The first term of the left gets a plus; return the sign that it had in `a - b`, too.
+    The first term of the left that is no span gets a plus; return the sign that it had in `a - b`,
+    too.
     """
     terms = [*terms_of(a, 1), *terms_of(b, -1)]
     own = [(sign, term) for sign, term in terms if side_of(term) == "left"]
@@ -286,7 +290,7 @@ def _solved(a: Expr, b: Expr, side_of: SideOf) -> tuple[dict[str | None, Expr], 
     others = {side_of(term) for _, term in rest if not isinstance(term, Constant)}
     if not own or others != {"right"}:
         return {}, 0
-    turn = own[0][0]
+    turn = next((sign for sign, term in own if not is_span(term)), own[0][0])
     left, right = ([(turn * sign, term) for sign, term in each] for each in (own, rest))
     return {"left": _sum(left), "right": _sum(right)}, turn
 

@@ -479,7 +479,7 @@ def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], t
         plain, needs = (test.test, test.needs) if isinstance(test, Guard) else (test, ())
         is_free = all(_original(need) in used or total(need, of) for need in needs)
         comparisons = comparisons_of(plain, count, of) if is_free else ()
-        is_used = bool(comparisons) and not has_bounds(plain)
+        is_used = is_decided_by(plain, comparisons)
         for comparison in comparisons:
             if not found or (len(found) == 1 and _is_other_end(found[0], comparison)):
                 found.append(comparison)
@@ -532,6 +532,12 @@ def comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...]
     if not any(orders_in(bare)):
         return ()
     return cuts.comparisons_with_cuts(bare, of, side) or comparisons_with_checks(bare, of, side)
+
+
+def is_decided_by(test: Expr, comparisons: Sequence[Comparison]) -> bool:
+    """Return True if a test is true wherever its `comparisons_of` are."""
+    orders = [*orders_in(without_attempts(test))]
+    return bool(comparisons) and len(comparisons) >= len(orders) and not has_bounds(test)
 
 
 def compares_rows(expr: Expr) -> bool:

@@ -47,12 +47,13 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import Shapes
-from optimizer.expressions.operand_checks import Comparison, has_bounds
+from optimizer.expressions.operand_checks import Comparison
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import (
     AnyJoin,
     Ranges,
     comparisons_of,
+    is_decided_by,
     join_match,
     of_left,
     of_right,
@@ -341,14 +342,15 @@ class ValuesRead:
         """Return the comparisons of both sides that an expression is."""
         if not isinstance(expr, Operation) or any(isinstance(p, Local) for p in walk(expr)):
             return ()
-        return comparisons_of(expr, self._count, self._of)
+        found = comparisons_of(expr, self._count, self._of)
+        return found if is_decided_by(expr, found) else ()
 
 
 def follows_from(ranges: Ranges, test: Expr, join: AnyJoin) -> bool:
     """Return True for a test that all pairs pass whose values are in the ranges of each other."""
     count, on = bindings(join.left), join_match(join).on
     found = comparisons_of(test, count, pair_shapes(join))
-    if not found or has_bounds(test) or not isinstance(on, Lifted):
+    if not is_decided_by(test, found) or not isinstance(on, Lifted):
         return False
     for each in (ranges_by(on, count, comparison) for comparison in found):
         own: tuple[Any, ...]

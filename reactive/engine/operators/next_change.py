@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from operator import le, lt
 from typing import Any
 
-from optimizer.expr import Attribute, Call, Constant, Expr, Lifted, Operation, Parameter, reads
+from optimizer.expr import Attribute, Call, Constant, Expr, First, Lifted, Operation, Parameter, reads
 from optimizer.expressions.cuts import CutOf
 from reactive.engine.collections.index import ERROR_KEY, Mark
 from reactive.engine.collections.range_index import IntervalTree, Points, RangeIndex
@@ -137,7 +137,7 @@ def _is_monotone(expr: Expr) -> bool:
             return _is_monotone(one) if not reads(other) else not reads(one) and _is_monotone(other)
         case Call(Attribute(of, name), (), ()):
             return name in MOMENT_METHODS and isinstance(of, Parameter)
-        case Call(Constant(CutOf()), (of,), ()):
+        case Call(Constant(CutOf()), (of,), ()) | First(_, of):
             return _is_monotone(of)
         case _:
             return False
