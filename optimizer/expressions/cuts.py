@@ -266,7 +266,8 @@ class _Condition:
 
     def _value(self, expr: Expr) -> tuple[type, Directions] | None:
         """Return a number of one side; None if moments are compared, or it is of both sides."""
-        is_number = self._side_of(expr) is not None and self._takes(NUMBERS)
+        is_moment = declared_class(expr, self._shapes) is datetime
+        is_number = self._side_of(expr) is not None and not is_moment and self._takes(NUMBERS)
         return (float, {expr: 1}) if is_number else None
 
     def _takes(self, classes: tuple[type, ...]) -> bool:

@@ -13,6 +13,8 @@ import builtins
 import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from types import FunctionType, WrapperDescriptorType
 from typing import Any, TypeAlias, TypeVar
 
@@ -55,7 +57,9 @@ _PURE = (
     "len max min ord pow range repr round str sum tuple type"
 )
 _MARK = "__pure_of_the_library__"
-PURE = frozenset(getattr(builtins, name) for name in _PURE.split())
+PURE = frozenset(
+    {*(getattr(builtins, name) for name in _PURE.split()), date, datetime, timedelta, Decimal}
+)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,16 +67,92 @@ MONOTONE = "monotone_in"
 IS_NUMBER = "is_number"
 
 
-def monotone(*directions: int, is_number: bool = False) -> Callable[[F], F]:
+OF_UNITS = "monotone_of_units"
+NEAR = "monotone_below"
+IS_BARE = "is_bare"
+
+
+def monotone(
+    *directions: int,
+    is_number: bool = False,
+    units: Sequence[str] = (),
+    of_spans: Sequence[str] = (),
+) -> Callable[[F], F]:
     """Mark a function of moments without a zone: its result, a span of time or a number, grows (1)
-    or falls (-1) with an argument, or the argument is a constant (0)."""
+    or falls (-1) with an argument, or the argument is a constant (0).
+
+    With `units`, it is so if the constants are among these; of a difference of moments, also if
+    they are among `of_spans`.
+    """
 
     def mark(function: F) -> F:
-        function.__dict__[MONOTONE] = directions
+        found = (directions, units, of_spans) if units else directions
+        function.__dict__[OF_UNITS if units else MONOTONE] = found
         function.__dict__[IS_NUMBER] = is_number
         return function
 
     return mark
+
+
+def numeric(*directions: int) -> Callable[[F], F]:
+    """Mark a function of numbers whose result grows (1) or falls (-1) with each."""
+
+    def mark(function: F) -> F:
+        function.__dict__[OF_UNITS] = directions, None, ()
+        return function
+
+    return mark
+
+
+def monotone_below(limit: timedelta) -> Callable[[F], F]:
+    """Mark the time from a second moment to a first one, which is exact for spans up to a limit,
+    and not nearer to zero than the limit for longer ones."""
+
+    def mark(function: F) -> F:
+        function.__dict__[NEAR] = limit
+        return function
+
+    return mark
+
+
+def bare(function: F) -> F:
+    """Mark a function of moments whose result is the same without a zone as in UTC."""
+    function.__dict__[IS_BARE] = True
+    return function
+
+
+def directions_in(
+    function: Any, arguments: tuple[Expr, ...]
+) -> tuple[Any, tuple[Expr, ...], tuple[int, ...]] | None:
+    """Return a marked function, its arguments, and 1, -1 or 0 for each: its result grows or falls
+    with the argument, or is not known to. Return None for a function that is not marked.
+
+    A function that skips None is its first argument, called with the others.
+    """
+    if getattr(function, SKIPS_NONE, False) and arguments:
+        called, *rest = arguments
+        function, arguments = getattr(called, "value", None), tuple(rest)
+    found = getattr(function, MONOTONE, None)
+    if found is None and hasattr(function, OF_UNITS):
+        directions, units, of_spans = getattr(function, OF_UNITS)
+        constants = [each.value for each in arguments if isinstance(each, Constant)]
+        known = units if units is None or not _is_span(arguments[-1]) else (*units, *of_spans)
+        found = directions if known is None or all(each in known for each in constants) else None
+    if found is None and getattr(function, RISES, False):
+        found = (1, *[0] * (len(arguments) - 1))
+    if found is None or len(found) != len(arguments):
+        return None
+    return function, arguments, found
+
+
+def _is_span(expr: Expr) -> bool:
+    """Return True for a call of a function that returns the time between two moments."""
+    if not isinstance(expr, Call):
+        return False
+    function = getattr(expr.function, "value", None)
+    if getattr(function, SKIPS_NONE, False) and expr.arguments:
+        function = getattr(expr.arguments[0], "value", None)
+    return hasattr(function, MONOTONE) and not getattr(function, IS_NUMBER, False)
 
 
 RISES = "rises"

@@ -392,6 +392,8 @@ class _Operands:
 
     def _add(self, operand: Expr, group: Group, *, is_computed: bool) -> bool:
         """Add an operand; return False if it must be of another group already."""
+        if self.declared(operand) is datetime and group not in (ANY, MOMENTS, USUAL):
+            return False
         before, was_computed = self.groups.get(operand, (ANY, False))
         self.groups[operand] = (before or group, was_computed or is_computed)
         return ANY in (before, group) or before is group
@@ -434,7 +436,7 @@ class _Operands:
         count = 0
         for sign, term in terms_of(expr, 1):
             is_span = self.declared(term) is timedelta
-            if not is_span and (sign < 0 or self.declared(term) is not None):
+            if not is_span and (sign < 0 or self.declared(term) not in (None, datetime)):
                 return None
             if not self.is_only_read(term, SPANS if is_span else MOMENTS):
                 return None
@@ -442,7 +444,8 @@ class _Operands:
         return count
 
     def declared(self, expr: Expr) -> type | None:
-        """Return the class of a value that a declaration or a constant tells, if it has a group."""
+        """Return the class of a value that a declaration or a constant tells, if it has a group,
+        or is that of moments."""
         match expr:
             case Constant():
                 return expr.kind if _comparable_group(expr.kind) else None
@@ -451,7 +454,7 @@ class _Operands:
                 return _classes_of_fields(kind).get(name) if isinstance(kind, type) else None
             case Parameter():
                 kind = shape_of(expr, self._shapes)
-                return kind if isinstance(kind, type) and _comparable_group(kind) else None
+                return kind if isinstance(kind, type) and _is_known(kind) else None
             case Item(Parameter() as of, Constant(int() as place)):
                 kind = shape_of(of, self._shapes)
                 names = getattr(kind, "_fields", ())
@@ -482,9 +485,11 @@ def _is_operand(expr: Expr) -> bool:
 def _classes_of_fields(kind: type) -> dict[str, type]:
     """Return the declared classes of the fields of a class that have a group."""
     found = {name: class_of(without_none(kind_of(hint))) for name, hint in hints_of(kind).items()}
-    return {
-        name: each for name, each in found.items() if each is not None and _comparable_group(each)
-    }
+    return {name: each for name, each in found.items() if each is not None and _is_known(each)}
+
+
+def _is_known(kind: type) -> bool:
+    return kind is datetime or _comparable_group(kind) is not None
 
 
 def _comparable_group(kind: type | None) -> Group | None:

@@ -70,6 +70,7 @@ from optimizer.expr import (
     Constant,
     Display,
     Expr,
+    First,
     Function,
     Guard,
     Lifted,
@@ -77,10 +78,11 @@ from optimizer.expr import (
     Slot,
     conjunction,
     conjuncts,
+    constant,
     reads,
     walk,
 )
-from optimizer.expressions import cuts
+from optimizer.expressions import cuts, turns
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.operand_checks import (
     Comparison,
@@ -471,6 +473,7 @@ def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], t
     Also return the conditions that do not follow from the two.
     """
     found: list[Comparison] = []
+    by: list[Expr] = []  # the test of each
     other: list[Expr] = []
     used: list[Expr] = []
     count, of = bindings(join.left), pair_shapes(join)
@@ -483,8 +486,16 @@ def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], t
         for comparison in comparisons:
             if not found or (len(found) == 1 and _is_other_end(found[0], comparison)):
                 found.append(comparison)
-            else:
+                by.append(plain)
+                continue
+            place = 1 if _is_other_end(found[0], comparison) else 0
+            both = _merged(found[place], comparison) or _merged(
+                *(_turn_of(each, comparison, count, of) for each in (by[place], plain))
+            )
+            if both is None:
                 is_used = False
+            else:
+                found[place] = both
         if is_used:
             used.append(plain)
         else:
@@ -531,13 +542,50 @@ def comparisons_of(test: Expr, count: int, of: Shapes) -> tuple[Comparison, ...]
     side = lambda expr: side_of(expr, count)  # noqa: E731
     if not any(orders_in(bare)):
         return ()
-    return cuts.comparisons_with_cuts(bare, of, side) or comparisons_with_checks(bare, of, side)
+    found = cuts.comparisons_with_cuts(bare, of, side) or comparisons_with_checks(bare, of, side)
+    if is_decided_by(test, found):
+        return found
+    return turns.comparisons_with_turns(bare, of, side) or found
 
 
 def is_decided_by(test: Expr, comparisons: Sequence[Comparison]) -> bool:
     """Return True if a test is true wherever its `comparisons_of` are."""
     orders = [*orders_in(without_attempts(test))]
     return bool(comparisons) and len(comparisons) >= len(orders) and not has_bounds(test)
+
+
+def _turn_of(test: Expr, like: Comparison, count: int, of: Shapes) -> Comparison | None:
+    """Return a test as a comparison of a moment with turns, of the same end as another one."""
+    bare = without_attempts(test)
+    found = turns.comparisons_with_turns(bare, of, lambda expr: side_of(expr, count))
+    is_one = len(found) == 1 and not _is_other_end(found[0], like)
+    return found[0] if is_one else None
+
+
+def _merged(one: Comparison | None, other: Comparison | None) -> Comparison | None:
+    """Return the comparison that is true where two of one end are, which share a value of a side.
+
+    a.x < b.t and a.y < b.t         max(a.x, a.y) < b.t
+    """
+    if one is None or other is None or one.closed != other.closed:
+        return None
+    low, high = (max, min) if one.left_is_low else (min, max)
+    left, right = _shared(one.left, other.left), _shared(one.right, other.right)
+    if left is None and right is None:
+        return None
+    if right is None:
+        right = Call(constant(high), (one.right, other.right))
+    elif left is None:
+        left = Call(constant(low), (one.left, other.left))
+    assert left is not None
+    return Comparison(left, right, left_is_low=one.left_is_low, closed=one.closed)
+
+
+def _shared(one: Expr, other: Expr) -> Expr | None:
+    """Return two values that are the same, with the checks of one; None if they differ."""
+    if one == other or (isinstance(one, First) and one.then == other):
+        return one
+    return other if isinstance(other, First) and other.then == one else None
 
 
 def compares_rows(expr: Expr) -> bool:

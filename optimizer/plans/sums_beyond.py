@@ -62,6 +62,7 @@ from optimizer.expressions.directions import direction_of
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.operand_checks import IsOf
 from optimizer.expressions.text import one_row, over, project_node
+from optimizer.expressions.turns import MomentOf, TurnOf
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings, may_be_negative, once, row_shape, shapes
 from optimizer.plans.side_conditions import (
@@ -553,7 +554,9 @@ def _of_row(body: Expr) -> Lifted:
 
 def _has_cuts(expr: Expr) -> bool:
     calls = (part.function for part in walk(expr) if isinstance(part, Call))
-    return any(isinstance(getattr(f, "value", None), CutOf | CutPoint) for f in calls)
+    return any(
+        isinstance(getattr(f, "value", None), CutOf | CutPoint | MomentOf | TurnOf) for f in calls
+    )
 
 
 def _renamed(expr: Expr, names: dict[Any, Parameter]) -> Expr:

@@ -142,11 +142,20 @@ def _disjunctions(on: Lifted, of: Shapes) -> Iterator[Disjunction]:
         *others, _ = alternatives
         if not 1 < len(alternatives) <= MOST or not all(is_value(other, of) for other in others):
             continue
-        failed: tuple[Expr, ...] = tuple(Operation("not", (other,)) for other in others)
+        failed: tuple[Expr, ...] = tuple(map(_negated, others))
         if guard is not None:
             alternatives = tuple(_guarded(each, guard.needs, of) for each in alternatives)
             failed = tuple(Attempt(first(guard.needs, each), FALSE) for each in failed)
         yield Disjunction(tests[:place], alternatives, failed, tests[place + 1 :])
+
+
+def _negated(test: Expr) -> Expr:
+    """Return a test that is true where another is false."""
+    match test:
+        case Operation("not", (of,)):
+            return of
+        case _:
+            return Operation("not", (test,))
 
 
 def _guarded(alternative: Expr, needs: tuple[Expr, ...], of: Shapes) -> Expr:

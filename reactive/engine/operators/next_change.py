@@ -19,8 +19,20 @@ from datetime import datetime, timedelta
 from operator import le, lt
 from typing import Any
 
-from optimizer.expr import Attribute, Call, Constant, Expr, First, Lifted, Operation, Parameter, reads
+from optimizer.expr import (
+    Attribute,
+    Call,
+    Constant,
+    Expr,
+    First,
+    Lifted,
+    Operation,
+    Parameter,
+    reads,
+)
 from optimizer.expressions.cuts import CutOf
+from optimizer.expressions.knowledge import directions_in
+from optimizer.expressions.turns import LAST, MomentOf
 from reactive.engine.collections.index import ERROR_KEY, Mark
 from reactive.engine.collections.range_index import IntervalTree, Points, RangeIndex
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -94,7 +106,10 @@ def _first_moment(test: Callable[[datetime], bool], moment: datetime) -> datetim
     which the result is the same.
     """
     was = test(moment)
-    if _is_unchanged(test, was, datetime.max.replace(tzinfo=moment.tzinfo)):
+    if any(
+        _is_unchanged(test, was, last.replace(tzinfo=moment.tzinfo))
+        for last in (datetime.max, LAST)
+    ):
         return None
     before, step = moment, STEP
     while True:
@@ -137,7 +152,17 @@ def _is_monotone(expr: Expr) -> bool:
             return _is_monotone(one) if not reads(other) else not reads(one) and _is_monotone(other)
         case Call(Attribute(of, name), (), ()):
             return name in MOMENT_METHODS and isinstance(of, Parameter)
-        case Call(Constant(CutOf()), (of,), ()) | First(_, of):
+        case Call(Constant(CutOf() | MomentOf()), (of,), ()) | First(_, of):
             return _is_monotone(of)
+        case Attribute(of, "year"):
+            return isinstance(of, Parameter)
+        case Call(Constant(function), arguments, ()):
+            found = directions_in(function, arguments)
+            read = (
+                []
+                if found is None
+                else [pair for pair in zip(*found[1:], strict=True) if reads(pair[0])]
+            )
+            return len(read) == 1 and read[0][1] != 0 and _is_monotone(read[0][0])
         case _:
             return False

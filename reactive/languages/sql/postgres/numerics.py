@@ -20,6 +20,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, DivisionByZero
 from fractions import Fraction
 from typing import Any
 
+from optimizer.expressions.knowledge import numeric
 from reactive.languages.sql.postgres import numbers
 from reactive.languages.sql.terms.types import DECIMAL, SqlType
 
@@ -60,11 +61,13 @@ def _positional(value: Decimal) -> Decimal:
     return round_to_scale(value, 0) if is_large else value
 
 
+@numeric(1, 1)
 def numeric_sum(a: Any, b: Any) -> Decimal:
     """Add exactly."""
     return EXACT.add(Decimal(a), Decimal(b))
 
 
+@numeric(1, -1)
 def numeric_difference(a: Any, b: Any) -> Decimal:
     """Subtract exactly."""
     return EXACT.subtract(Decimal(a), Decimal(b))

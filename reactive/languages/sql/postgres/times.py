@@ -15,6 +15,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+from optimizer.expressions.knowledge import monotone, monotone_below
 from reactive.engine.collections.instants import in_elapsed_time
 from reactive.languages.sql.postgres.forms import MICROSECOND
 from reactive.languages.sql.postgres.moments import span
@@ -60,6 +61,7 @@ def field_name(name: str) -> str:
     return SHORT.get(folded, folded)
 
 
+@monotone(0, 1, is_number=True, units=("epoch",), of_spans=("day",))
 def extracted(name: str, of: Any) -> Decimal:
     """Return a field as a numeric (EXTRACT).
 
@@ -73,6 +75,7 @@ def extracted(name: str, of: Any) -> Decimal:
     return found if isinstance(found, Decimal) else Decimal(found)
 
 
+@monotone(0, 1, is_number=True, units=("epoch",), of_spans=("day",))
 def field(name: str, of: Any) -> float:
     """Return a field as a float (DATE_PART)."""
     known = units.float_field(name, of)
@@ -311,6 +314,7 @@ def time_of_interval(of: dt.timedelta) -> dt.time:
     return (dt.datetime(2000, 1, 1) + _of_one_day(of)).time()
 
 
+@monotone_below(dt.timedelta(28))
 def age(moment: Any, other: Any) -> dt.timedelta:
     """Return the years, months, days and time from one to another (AGE)."""
     one, two = as_timestamp(moment), as_timestamp(other)

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
-from optimizer.expressions.knowledge import monotone
+from optimizer.expressions.knowledge import bare, monotone, monotone_below
 from optimizer.record import record
 from reactive.engine.collections.instants import in_zone, local_time, of_local_time, zone_named
 from reactive.languages.sql.runtime import casts, intervals, times
@@ -73,6 +73,8 @@ def _to_instant(local: dt.datetime, zone: str) -> dt.datetime:
     return local.replace(tzinfo=dt.timezone(-length if offset[1] == "-" else length))
 
 
+@bare
+@monotone(1, 0, units=("UTC",))
 def naive(value: dt.datetime, zone: str) -> dt.datetime:
     """Return what clocks of a zone show at an instant; a timestamp without a zone as it is."""
     return value if value.tzinfo is None else local_time(value, zone)
@@ -194,6 +196,7 @@ def truncated_of_duckdb(unit: str, value: dt.datetime, zone: str) -> dt.datetime
     return in_zone(of_local_time(times.truncated(unit, local_time(value, zone)), zone), zone)
 
 
+@monotone(0, -1, 1, 0, is_number=True, units=(*intervals.LENGTHS, "UTC"))
 def boundaries(unit: str, begin: dt.datetime, end: dt.datetime, zone: str) -> int:
     """Return how many hours, minutes, ... of a zone begin between two instants."""
     if begin.tzinfo is None or end.tzinfo is None:
@@ -325,6 +328,7 @@ def between_of_duckdb(value: dt.datetime, other: dt.datetime, zone: str) -> dt.t
     return dt.timedelta(days) + (one - _utc(later_of_duckdb(two, dt.timedelta(days), zone)))
 
 
+@monotone_below(dt.timedelta(28))
 def age(value: dt.datetime, other: dt.datetime, zone: str) -> dt.timedelta:
     """Return how old something is, in months, days and hours as a zone has them."""
     one, two = naive(value, zone), naive(other, zone)

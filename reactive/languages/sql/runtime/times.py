@@ -7,7 +7,7 @@ import datetime as dt
 import math
 from typing import Any, TypeAlias
 
-from optimizer.expressions.knowledge import monotone
+from optimizer.expressions.knowledge import bare, monotone, monotone_below, rises
 from reactive.languages.sql.runtime import units
 from reactive.languages.sql.runtime.intervals import (
     DAY,
@@ -103,6 +103,7 @@ def time_between(moment: Moment, other: Moment) -> dt.timedelta:
     return as_timestamp(moment) - as_timestamp(other)
 
 
+@monotone_below(dt.timedelta(28))
 def age(moment: Moment, other: Moment) -> dt.timedelta:
     """Return the time from `other` to `moment` in months and the rest."""
     one, two = as_timestamp(moment), as_timestamp(other)
@@ -130,11 +131,14 @@ def as_timestamp(moment: Moment) -> dt.datetime:
     return dt.datetime(moment.year, moment.month, moment.day)
 
 
+@bare
+@rises
 def as_date(moment: Moment) -> dt.date:
     """Return the day of a moment."""
     return moment.date() if isinstance(moment, dt.datetime) else moment
 
 
+@monotone(0, 1, is_number=True, units=("epoch",), of_spans=("day",))
 def extracted(unit: str, of: Any) -> Any:
     """Return a part of a date, timestamp, time or interval; raise for an unknown part.
 
@@ -288,6 +292,7 @@ def truncated(unit: str, of: Moment) -> dt.datetime:
             raise ValueError(f"there is no unit of time {unit!r}")
 
 
+@monotone(0, -1, 1, is_number=True, units=(*LENGTHS, *MONTHS))
 def boundaries(unit: str, begin: Moment, end: Moment) -> int:
     """Return DATEDIFF: the number of hours, days, months, ... that begin between two moments.
 
