@@ -334,6 +334,8 @@ NO_THRESHOLDS: dict[str, str] = {
     "optimizer.expressions.cuts.EXACT": "ints beyond it are not exact as floats",
     "optimizer.expressions.cuts.LARGEST": "products of larger numbers may be infinite",
     "optimizer.expressions.cuts.MOST_OPERATIONS": "products of more may be infinite",
+    "optimizer.expressions.turns.EITHER": "a sign that is not known",
+    "optimizer.expressions.turns.SPAN": "the microseconds of the years 1000 to 9000",
     "optimizer.expressions.simplification.LARGEST": "numbers beyond it are not folded",
     "optimizer.callables.captures.FROM_HERE": "references",
     "optimizer.plans.explain.CHARACTER": "a size in a picture",

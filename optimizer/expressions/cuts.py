@@ -218,7 +218,7 @@ class _Condition:
         left, right = sorted(directions, key=lambda value: self._side_of(value) == "right")
         if self._side_of(left) != "left" or self._side_of(right) != "right":
             return None
-        ends = [_renamed(end, {left: Parameter(0), right: Parameter(1)}) for end in (less, greater)]
+        ends = [renamed(end, {left: Parameter(0), right: Parameter(1)}) for end in (less, greater)]
         largest = _largest_integers(ends)
         if largest is None or not self._needs_cut(left, right):
             return None
@@ -227,7 +227,7 @@ class _Condition:
         ]
         rises, is_low = directions[left] != directions[right], directions[left] < 0
         cut = CutOf(ends[0], ends[1], closed, is_low, rises, points[1])
-        return Comparison(_call(points[0], left), _call(cut, right), is_low, closed)
+        return Comparison(call_of(points[0], left), call_of(cut, right), is_low, closed)
 
     def _needs_cut(self, left: Expr, right: Expr) -> bool:
         """Return False for sums of values that are declared as integers, or as moments."""
@@ -379,18 +379,18 @@ def _turned(of: tuple[type, Directions] | None) -> tuple[type, Directions] | Non
     return None if of is None else (of[0], _negate(of[1]))
 
 
-def _renamed(expr: Expr, names: Mapping[Expr, Expr]) -> Expr:
+def renamed(expr: Expr, names: Mapping[Expr, Expr]) -> Expr:
     """Return an expression with parameters for values, and without slots."""
     if expr in names:
         return names[expr]
     if isinstance(expr, Constant):
         return constant(expr.value)
-    return rebuilt(expr, tuple(_renamed(part, names) for part in parts(expr)))
+    return rebuilt(expr, tuple(renamed(part, names) for part in parts(expr)))
 
 
-def _call(function: Pure, of: Expr) -> Call:
+def call_of(function: Pure, *of: Expr) -> Call:
     """Return a call of a record, which is equal to a call of an equal record."""
-    return Call(Constant(function, function), (of,))
+    return Call(Constant(function, function), of)
 
 
 def _largest_integers(ends: Sequence[Expr]) -> int | None:

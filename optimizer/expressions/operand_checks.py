@@ -211,6 +211,32 @@ class Comparison:
     closed: bool
 
 
+def merged_comparison(one: Comparison | None, other: Comparison | None) -> Comparison | None:
+    """Return the comparison that is true where two of one end are, which share a value of a side.
+
+    a.x < b.t and a.y < b.t         max(a.x, a.y) < b.t
+    """
+    if one is None or other is None or one.closed != other.closed:
+        return None
+    low, high = (max, min) if one.left_is_low else (min, max)
+    left, right = _shared(one.left, other.left), _shared(one.right, other.right)
+    if left is None and right is None:
+        return None
+    if right is None:
+        right = Call(constant(high), (one.right, other.right))
+    elif left is None:
+        left = Call(constant(low), (one.left, other.left))
+    assert left is not None
+    return Comparison(left, right, left_is_low=one.left_is_low, closed=one.closed)
+
+
+def _shared(one: Expr, other: Expr) -> Expr | None:
+    """Return two values that are the same, with the checks of one; None if they differ."""
+    if one == other or (isinstance(one, First) and one.then == other):
+        return one
+    return other if isinstance(other, First) and other.then == one else None
+
+
 def comparisons_with_checks(test: Expr, shapes: Shapes, side_of: SideOf) -> tuple[Comparison, ...]:
     """Return comparisons of both sides that follow from a test, if its operands are ints, or
     moments and spans of time.

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import operator
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from types import MappingProxyType
@@ -37,11 +37,10 @@ from optimizer.expr import (
     Item,
     Operation,
     Parameter,
-    constant,
     parts,
-    rebuilt,
     walk,
 )
+from optimizer.expressions.cuts import call_of, renamed
 from optimizer.expressions.knowledge import (
     IS_BARE,
     NEAR,
@@ -121,14 +120,14 @@ def _compared(
             continue
         names: dict[Expr, Expr] = {moment: Parameter(0)}
         names |= {value: Parameter(place) for place, value in enumerate(reader.values, 1)}
-        condition = _renamed(test, names)
-        ends = (_renamed(greater, names), _renamed(less, names))
+        condition = renamed(test, names)
+        ends = (renamed(greater, names), renamed(less, names))
         point = MomentOf(is_bare=reader.is_bare, is_local=reader.is_local)
-        at = _call(point, (moment,))
+        at = call_of(point, moment)
         made = []
         for is_start in (True, False):
             if slope in (1 if is_start else -1, EITHER):
-                turn = _call(TurnOf(condition, ends, slope, is_start, point), reader.values)
+                turn = call_of(TurnOf(condition, ends, slope, is_start, point), *reader.values)
                 made.append(_comparison(turn, at, is_start=is_start, is_left=other == "left"))
         return tuple(made)
     return ()
@@ -338,20 +337,6 @@ def _common(*slopes: int | None) -> int | None:
     if len(found) > 1 and (EITHER in found or len({*found}) > 1):
         return None
     return found[0] if found else 0
-
-
-def _renamed(expr: Expr, names: dict[Expr, Expr]) -> Expr:
-    """Return an expression with parameters for values, and without slots."""
-    if expr in names:
-        return names[expr]
-    if isinstance(expr, Constant):
-        return constant(expr.value)
-    return rebuilt(expr, tuple(_renamed(part, names) for part in parts(expr)))
-
-
-def _call(function: Pure, of: Sequence[Expr]) -> Call:
-    """Return a call of a record, which is equal to a call of an equal record."""
-    return Call(Constant(function, function), tuple(of))
 
 
 @record

@@ -70,7 +70,6 @@ from optimizer.expr import (
     Constant,
     Display,
     Expr,
-    First,
     Function,
     Guard,
     Lifted,
@@ -78,7 +77,6 @@ from optimizer.expr import (
     Slot,
     conjunction,
     conjuncts,
-    constant,
     reads,
     walk,
 )
@@ -90,6 +88,7 @@ from optimizer.expressions.operand_checks import (
     comparisons_with_checks,
     equation_with_checks,
     has_bounds,
+    merged_comparison,
     operand_checks,
     orders_in,
     without_attempts,
@@ -489,7 +488,7 @@ def _split_comparisons(join: AnyJoin, rest: Lifted) -> tuple[list[Comparison], t
                 by.append(plain)
                 continue
             place = 1 if _is_other_end(found[0], comparison) else 0
-            both = _merged(found[place], comparison) or _merged(
+            both = merged_comparison(found[place], comparison) or merged_comparison(
                 *(_turn_of(each, comparison, count, of) for each in (by[place], plain))
             )
             if both is None:
@@ -560,32 +559,6 @@ def _turn_of(test: Expr, like: Comparison, count: int, of: Shapes) -> Comparison
     found = turns.comparisons_with_turns(bare, of, lambda expr: side_of(expr, count))
     is_one = len(found) == 1 and not _is_other_end(found[0], like)
     return found[0] if is_one else None
-
-
-def _merged(one: Comparison | None, other: Comparison | None) -> Comparison | None:
-    """Return the comparison that is true where two of one end are, which share a value of a side.
-
-    a.x < b.t and a.y < b.t         max(a.x, a.y) < b.t
-    """
-    if one is None or other is None or one.closed != other.closed:
-        return None
-    low, high = (max, min) if one.left_is_low else (min, max)
-    left, right = _shared(one.left, other.left), _shared(one.right, other.right)
-    if left is None and right is None:
-        return None
-    if right is None:
-        right = Call(constant(high), (one.right, other.right))
-    elif left is None:
-        left = Call(constant(low), (one.left, other.left))
-    assert left is not None
-    return Comparison(left, right, left_is_low=one.left_is_low, closed=one.closed)
-
-
-def _shared(one: Expr, other: Expr) -> Expr | None:
-    """Return two values that are the same, with the checks of one; None if they differ."""
-    if one == other or (isinstance(one, First) and one.then == other):
-        return one
-    return other if isinstance(other, First) and other.then == one else None
 
 
 def compares_rows(expr: Expr) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 LAZY_MODULES = (
     "optimizer.expressions.constant_moments",
     "optimizer.expressions.cuts",
+    "optimizer.expressions.turns",
     "optimizer.lifting.folds",
     "optimizer.plans.join_order",
     "optimizer.plans.shredding",
