@@ -60,9 +60,15 @@ def text_of(clause: Clause) -> str:
 def rules_of(circuit: Circuit) -> list[tuple[str, str, bool, Any]]:
     """Return the relation, the text, `meets_all`, and the delta rule of each clause."""
     return [
-        (circuit.names[rule.head], text_of(clause), meets_all(clause), rule)
+        (_name_of(circuit, rule.head), text_of(clause), meets_all(clause), rule)
         for clause, rule in zip(circuit.clauses, circuit.rules, strict=True)
     ]
+
+
+def _name_of(circuit: Circuit, head: int) -> str:
+    """Return the name of a relation; parts that the planner cut out of rules have numbers."""
+    names = circuit.names
+    return names[head] if head < len(names) else f"{names[0]} part {head - len(names) + 1}"
 
 
 def circuits_of(nodes: Iterable[Node]) -> list[Circuit]:
@@ -150,8 +156,8 @@ class _MeasuredRule:
         self._rounds = self._tuples = self._read = 0
         self._seconds = 0.0
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]  # for isinstance
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # for isinstance
         return type(self._rule)
 
     def __getattr__(self, name: str) -> Any:

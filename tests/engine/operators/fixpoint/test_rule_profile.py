@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reactive import Database, FixpointError, PlanError
+from reactive import Database, FixpointError, PlanError, fixpoint
 from tests.budget import seeds
 
 TEXT = """
@@ -122,3 +122,20 @@ def test_a_closure_has_no_rules() -> None:
     with view.profile() as profile:
         program.tables["edge"].add(program.row("edge")(1, 2))
     assert list(profile.rules) == [] and len(view) == 1
+
+
+def test_parts_that_are_cut_out_of_rules_are_told() -> None:
+    edges = Database().table(tuple[int, int], name="edges")
+    reach = fixpoint(
+        lambda reach: edges.where(lambda e: e[0] == 0).union(
+            reach.join(edges, on=lambda r, e: r[1] == e[0])
+            .join(edges, on=lambda r, e, f: e[1] == f[0])
+            .select(lambda r, e, f: (r[0], f[1]))
+        )
+    )
+    view = reach.materialize()
+    with view.profile() as profile:
+        edges.add_all([(n, n + 1) for n in range(7)])
+    assert sorted(view) == [(0, 1), (0, 3), (0, 5), (0, 7)]
+    assert sum(work.tuples for work in profile.rules if work.relation == "reach") == 4
+    assert "rules of reach:" in str(view.explain(analyze=True))
