@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
 from optimizer.plans.fingerprint import fingerprint
-from optimizer.plans.properties import tables
+from optimizer.plans.properties import reads_stream, tables
 from reactive.borders.offload.backend import byte_count, row_count
 from reactive.engine.collections.zset import Pair
 from reactive.engine.remote.fragments import Fragment
@@ -202,9 +202,11 @@ class SparkOffload:
         """Return True if the state of a part does not record the version of a table on Spark that
         it has read.
 
-        A whole part does so for a stream, whose rows are all kept; other tables may be read from
-        files that change between processes.
+        A whole part does so for a stream on Spark, whose rows are all kept; other tables may be
+        read from files that change between processes. A stream of events keeps none.
         """
+        if any(map(reads_stream, fragment.inputs)):
+            return True
         names = self._on_spark if fragment.is_whole else self._on_spark | self._streamed
         return any(t.name in names for node in fragment.inputs for t in tables(node))
 

@@ -51,6 +51,7 @@ from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Record, Typed, Whole, record_of, tuple_of
 from spark_backend.codec.values import Value, as_type, field_of, record_value, spark_type
 from spark_backend.direct.flush import DirectFlush, without_zeros
+from spark_backend.steps.dropping import Closes, dropping_of
 from spark_backend.state.one_job import TableSpec
 from spark_backend.state.tables import union_frames
 from spark_backend.steps.keys import row_bindings
@@ -77,20 +78,29 @@ class Totals:
     ----------
     count: the number of bindings of a row of the source.
     name: the name of the table of sums, and the prefix of the tables of values.
+    closing: the value of the key by which groups close, and are dropped.
 
     Raises
     ------
     Inexact: columns cannot express it.
     """
 
-    def __init__(self, node: plan.Aggregate, source: Step, count: int, name: str) -> None:
+    def __init__(
+        self,
+        node: plan.Aggregate,
+        source: Step,
+        count: int,
+        name: str,
+        closing: Closes | None = None,
+    ) -> None:
         self._node, self._source = node, source
         values = row_bindings(Value(F.col("row"), source.kept), count)
         self._is_keyed = node.key is not None
         one = Value(F.lit(0).cast("long"), Plain(int, low=0, high=0))
         self._key = one if node.key is None else value_of(node.key, values)
         self._summed = find_summed_values(node, values)
-        self._valued = find_stored_values(node, values, self._key.of, self._hash, name)
+        dropping = dropping_of("key", self._key.of, closing)
+        self._valued = find_stored_values(node, values, self._key.of, self._hash, name, dropping)
         self.kept: Typed = self._row_type()
         kinds = {True: T.DoubleType(), False: T.DecimalType(38, 0)}
         odd = {f"{s.name}_odd": kinds[s.is_float] for s in self._summed.values() if s.may_be_odd}
@@ -104,7 +114,8 @@ class Totals:
         self._hash()
         by = ("key", *self._odd)
         added = tuple(self._sums)
-        spec = TableSpec(name, T.StructType(fields), by, added, self._hash, of_groups=True)
+        columns = T.StructType(fields), by, added, self._hash
+        spec = TableSpec(name, *columns, of_groups=True, dropping=dropping)
         self._spec = spec
         parts = [v.parts for v in self._valued.values() if v.parts is not None]
         self.specs = [spec, *(v.spec for v in self._valued.values()), *parts]

@@ -112,6 +112,7 @@ from spark_backend.codec.values import (
 from spark_backend.direct.flush import TooMany
 from spark_backend.state.one_job import TableSpec
 from spark_backend.state.tables import union_frames
+from spark_backend.steps.dropping import Dropping
 from spark_backend.steps.step import hash_column
 from spark_backend.tables.stateless import worker_function
 
@@ -270,9 +271,16 @@ class StoredValue:
 
 
 def find_stored_values(
-    node: plan.Aggregate, values: Sequence[Value], key: Typed, hashed: Any, name: str
+    node: plan.Aggregate,
+    values: Sequence[Value],
+    key: Typed,
+    hashed: Any,
+    name: str,
+    dropping: Dropping | None,
 ) -> dict[AggregateInput, StoredValue]:
     """Return the distinct values to store in full, for aggregates that are no sums.
+
+    `dropping`: the groups whose values merges drop, if any.
 
     Raises
     ------
@@ -293,13 +301,13 @@ def find_stored_values(
         )
         has_parts = _has_parts(made, value.of)
         columns = {"key": key, "value": value.of, **({"part": Plain(int)} if has_parts else {})}
-        spec = _value_table(f"{name}{own}", columns, hashed)
+        spec = _value_table(f"{name}{own}", columns, hashed, dropping)
         of = StoredValue(own, typed, what[1], spec, made, node.key is not None)
         if has_parts:
             of = replace(
                 of,
                 parts=_value_table(
-                    f"{spec.name}p", {"key": key, **of.part_types}, hashed, is_here=True
+                    f"{spec.name}p", {"key": key, **of.part_types}, hashed, dropping, is_here=True
                 ),
             )
         found[what] = of
@@ -307,12 +315,18 @@ def find_stored_values(
 
 
 def _value_table(
-    name: str, columns: Mapping[str, Typed], hashed: Any, *, is_here: bool = False
+    name: str,
+    columns: Mapping[str, Typed],
+    hashed: Any,
+    dropping: Dropping | None,
+    *,
+    is_here: bool = False,
 ) -> TableSpec:
     """Return a table of rows with weights, in buckets by the key."""
     fields = [T.StructField(column, spark_type(of)) for column, of in columns.items()]
     schema = T.StructType([*fields, T.StructField("weight", T.LongType())])
-    return TableSpec(name, schema, tuple(columns), ("weight",), hashed, is_here=is_here)
+    of = name, schema, tuple(columns), ("weight",), hashed
+    return TableSpec(*of, is_here=is_here, dropping=dropping)
 
 
 def _has_parts(asked: Sequence[ValuedAggregate], value: Typed) -> bool:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -34,8 +35,12 @@ from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.forms import unique_key
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
+from optimizer.traverse import substituted
+from reactive.engine.operators.closing import closing_value
+from reactive.engine.operators.frontiers import NO_RETENTION, Retention, retentions_of
 from reactive.engine.operators.plain import LINEAR, chain_over, spread_bindings
 from reactive.engine.reference.bags import Bag, pair_maker
+from reactive.engine.remote.fragments import LEVEL
 from spark_backend.aggregates.totals import ReducedRows, Totals
 from spark_backend.aggregates.value_tables import as_aggregate
 from spark_backend.cluster.session import Session
@@ -45,6 +50,7 @@ from spark_backend.codec.values import Inexact, Value, as_type, record_value
 from spark_backend.direct.flush import DirectFlush
 from spark_backend.fragments.members import Input
 from spark_backend.state.one_job import TableSpec
+from spark_backend.steps.dropping import Closes
 from spark_backend.steps.firsts import First, Firsts
 from spark_backend.steps.join import ArrangedRows, Asked, Join, MatchedRows, Shown, pair_type
 from spark_backend.steps.keys import (
@@ -69,6 +75,7 @@ from spark_backend.steps.step import (
 from spark_backend.tables.chain import Chain
 
 S = TypeVar("S")
+N = TypeVar("N", bound=plan.Node)
 Maker = Callable[["Compiler", plan.Node], Step | None]
 """A function that makes the step of a node, or returns None for a node of another kind."""
 DIGITS = 10
@@ -230,15 +237,29 @@ class Compiler:
         Values that Spark cannot compute from the columns are computed by a select below it.
         """
         source, name = node.input, self.free("sums", node)
-        step = self.step(source)
+        step, closing = self.step(source), self._closing(node)
         try:
-            made = Totals(node, step, bindings(source), name)
+            made = Totals(node, step, bindings(source), name, closing)
         except Inexact:
             computed = precompute_inputs(node, step.kept)
             if computed is node:
                 raise
-            made = Totals(computed, self.step(computed.input), 1, name)
+            made = Totals(computed, self.step(computed.input), 1, name, closing)
         return self._register(made, *made.specs)
+
+    def _closing(self, node: plan.Aggregate | plan.Distinct) -> Closes | None:
+        """Return how groups, or rows of `distinct`, close; None if they do not."""
+        return closing_value(self._over_tables(node)) if self._has_events else None
+
+    def _over_tables(self, node: N) -> N:
+        """Return a node over the inputs themselves, in place of references to them."""
+        found: Any = substituted(node, LEVEL, lambda read: self._inputs[read.index].node)
+        return found
+
+    @cached_property
+    def _has_events(self) -> bool:
+        """True if an input reads a stream."""
+        return any(given.has_events for given in self._inputs.values())
 
     def _compile_first(self, node: plan.Top | plan.OrderBy, *, is_last: bool) -> Step:
         """Return the step of the first rows: of each group (`Top`), or of all rows (`OrderBy`).
@@ -262,7 +283,8 @@ class Compiler:
         for step in steps[1:]:
             kept = common_type(kept, step.kept)
         names = tuple(self.free("rows", node, place) for place in range(len(steps)))
-        made = ByWeight(node, steps, names, kept)
+        closing = self._closing(node) if isinstance(node, plan.Distinct) else None
+        made = ByWeight(node, steps, names, kept, closing)
         return self._register(made, *made.specs)
 
     def sides(
@@ -272,20 +294,28 @@ class Compiler:
         are stored if `of_right`."""
         one, other = self.step(left), self.step(right)
         sides = make_sides(node, one.kept, other.kept, bindings(left))
-        made = self._arrange(left, one, sides[0]), self._arrange(right, other, sides[1])
+        kept = NO_RETENTION
+        if self._has_events:
+            kept = retentions_of(self._over_tables(node))
+        made = (
+            self._arrange(left, one, sides[0], kept[0]),
+            self._arrange(right, other, sides[1], kept[1]),
+        )
         for arranged in made if of_right else made[:1]:
             self._store(arranged)
         return made
 
-    def _arrange(self, node: plan.Node, step: Step, side: Side) -> ArrangedRows:
-        """Arrange the rows of a step by a key; an equal key gives the same table."""
+    def _arrange(
+        self, node: plan.Node, step: Step, side: Side, retention: Retention | None
+    ) -> ArrangedRows:
+        """Arrange the rows of a step by a key; an equal key gives the same table, if equal rows are
+        dropped."""
+        what = side.keys, side.types, *(() if retention is None else (retention,))
         for known in self._known:
-            if known.source is step and (known.side.keys, known.side.types) == (
-                side.keys,
-                side.types,
-            ):
-                return ArrangedRows(step, side, known.spec.name)
-        return ArrangedRows(step, side, self.free("by", node, side.keys, side.types))
+            of = known.side.keys, known.side.types, known.retention
+            if known.source is step and of == (side.keys, side.types, retention):
+                return ArrangedRows(step, side, known.spec.name, retention)
+        return ArrangedRows(step, side, self.free("by", node, *what), retention)
 
     def _store(self, made: ArrangedRows) -> ArrangedRows:
         """Store the rows of a step by a key."""
@@ -341,7 +371,8 @@ class Compiler:
     def _partners(self, node: plan.Node, rows: ArrangedRows, fits: Column | None) -> ArrangedRows:
         """Return the rows that decide whether a row of the other side has a partner: the rows by
         key, or their number per key if a key may have many."""
-        if fits is None and not self._is_unique(node, rows.side):
+        is_counted = rows.retention is None and not self._is_unique(node, rows.side)
+        if fits is None and is_counted:
             counts = self._counts.get(rows.spec.name)
             if counts is None:
                 counts = self._counts[rows.spec.name] = KeyCounts(rows.source, rows.side)

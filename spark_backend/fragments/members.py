@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.plans.fingerprint import fingerprint
+from optimizer.plans.properties import reads_stream
 from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.reference.bags import Bag
 from reactive.engine.remote.fragments import Fragment
@@ -391,3 +392,8 @@ class Input:
     node: plan.Node
     kept: Typed
     """The type of its rows."""
+
+    @property
+    def has_events(self) -> bool:
+        """True if it reads a stream, whose events flow through and are not kept."""
+        return reads_stream(self.node)

@@ -315,7 +315,8 @@ class StateRemote:
             self.shared.roster.compile()
             for place, given in enumerate(self._inputs):
                 there = self._member.places[place]
-                if self.is_brought(place) or self.shared.roster.is_fed(there):
+                is_elsewhere = self.is_brought(place) or self.shared.roster.is_fed(there)
+                if is_elsewhere or there not in self._member.rows:
                     continue
                 rows = read_whole(self.shared.tables, self._member.rows[there])
                 if rows is not None:

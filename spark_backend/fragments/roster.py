@@ -155,7 +155,11 @@ class Roster:
             by_group=member.fragment.is_by_group,
             of_groups=isinstance(member.top, Totals),
         )
-        member.rows = {place: self._rows_table(place, steps) for place in member.places}
+        member.rows = {
+            place: self._rows_table(place, steps)
+            for place in member.places
+            if not self.inputs[place].has_events
+        }
         own = [*steps.values(), member.output, *member.rows.values()]
         member.tables = {spec.name: spec for spec in own}
         self._specs.update(member.tables)

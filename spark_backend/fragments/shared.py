@@ -298,7 +298,7 @@ class SharedState:
             flush = DirectFlush(self.tables, self._inflow.bags(of))
             for member in self.roster.here():
                 flush.add(member.output, member.top.kept, flush.delta(member.top))
-                for place in sorted(set(member.places) & set(flush.given) - of.fed_places):
+                for place in sorted(set(member.rows) & set(flush.given) - of.fed_places):
                     kept = self.roster.inputs[place].kept
                     flush.add(member.rows[place], kept, flush.given[place])
         except (Exception, SystemExit) as error:
@@ -336,7 +336,7 @@ class SharedState:
         found = flush.delta(member.top)
         if found is not None:
             flush.add(member.output, found)
-        for place in sorted(set(member.places) & set(flush.given) - of.fed_places):
+        for place in sorted(set(member.rows) & set(flush.given) - of.fed_places):
             flush.add(member.rows[place], flush.given[place])
 
     def _run_over_all(self, flush: Flush, loading: Loading, of: FlushInput) -> None:
@@ -400,7 +400,7 @@ class SharedState:
         ------
         OffloadError: the table has been deleted with the fragments that provided it.
         """
-        specs = [m.rows[place] for m in self.roster.members if place in m.places]
+        specs = [m.rows[place] for m in self.roster.members if place in m.rows]
         known = [spec for spec in specs if spec.name in self.tables.manifest.tables]
         is_kept = any(m.is_loaded for m in self.roster.members if place in m.places)
         if not known and not is_kept and not self.roster.is_fed(place):

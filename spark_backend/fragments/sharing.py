@@ -40,7 +40,7 @@ from pyspark.sql import DataFrame
 
 from optimizer import plan
 from optimizer.plans.fingerprint import fingerprint
-from optimizer.plans.properties import nodes, tables
+from optimizer.plans.properties import nodes, reads_stream, tables
 from reactive.engine.collections.zset import Pair
 from reactive.engine.remote.fragments import RECURSIONS, Fragment
 from reactive.engine.remote.remote import ExternalInput
@@ -63,8 +63,10 @@ Key = tuple[bool, tuple[int, ...]]
 
 
 def may_share(fragment: Fragment) -> bool:
-    """Return True if a fragment may share a state."""
-    return fragment.is_whole and not any(isinstance(n, RECURSIONS) for n in nodes(fragment.node))
+    """Return True if a fragment may share a state: its inputs are kept for those that join."""
+    is_kept = not any(map(reads_stream, fragment.inputs))
+    is_loop = any(isinstance(n, RECURSIONS) for n in nodes(fragment.node))
+    return fragment.is_whole and is_kept and not is_loop
 
 
 @dataclass

@@ -56,7 +56,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -509,6 +509,8 @@ class TableSpec:
     """True if the table has a row per group, so fewer rows than its input."""
     is_here: bool = False
     """True if only flushes of this process maintain the table: a job drops it."""
+    dropping: Any = field(default=None, compare=False)
+    """The rows that merges drop (`dropping.py`); None if all stay."""
 
     def column(self, name: str) -> str:
         """Return the name of a column in files, which have the columns of all tables of a flush."""

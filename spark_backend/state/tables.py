@@ -443,9 +443,13 @@ class StateTables:
         found: dict[str, Segment] = {}
         if not is_base and _are_few(gone):
             here = net_table(spec, self._fetch_rows(spec, gone))
+            if spec.dropping is not None:
+                here = spec.dropping.left(here)
             found = self._write_here(kind, self.number or 0, {spec.name: here})
         elif any(s.files for s in gone):
             net = net_frame(spec, self._read_segments(spec, gone, with_bucket=False))
+            if spec.dropping is not None:
+                net = spec.dropping.left_on_spark(net, self._session.paths)
             buckets = {spec.name: count} if is_base else {}
             given = {spec.name: net if is_base else net.coalesce(1)}
             found = self._write(kind, self.number or 0, given, rows, buckets)

@@ -39,6 +39,7 @@ from pyspark.sql import functions as F
 from optimizer import plan
 from optimizer.expr import Function
 from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.operators.frontiers import Retention
 from reactive.engine.operators.plain import spread_bindings
 from reactive.engine.reference.bags import Bag, pair_maker
 from spark_backend.codec.arrow import pairs_of
@@ -47,6 +48,7 @@ from spark_backend.codec.hashing import STRANGE
 from spark_backend.codec.schema import Record, Typed, tuple_of
 from spark_backend.codec.values import Value, record_value
 from spark_backend.direct.flush import DirectFlush, Leaves, TooMany, check_fetched, net_bag
+from spark_backend.steps.dropping import dropping_of
 from spark_backend.state.one_job import TableSpec
 from spark_backend.state.tables import union_frames
 from spark_backend.steps.keys import HASH, Side, keys_equal, row_bindings
@@ -62,12 +64,17 @@ class ArrangedRows:
     Parameters
     ----------
     name: the same for equal rows with an equal key.
+    retention: the rows that find no partner to come, and are dropped.
     """
 
-    def __init__(self, source: Step, side: Side, name: str) -> None:
-        self.source, self.side = source, side
+    def __init__(
+        self, source: Step, side: Side, name: str, retention: Retention | None = None
+    ) -> None:
+        self.source, self.side, self.retention = source, side, retention
+        closes = None if retention is None else (retention.value, retention.frontier)
         self.spec = TableSpec(
-            name, schema_of(source.kept), ("row",), ("weight",), lambda: side.hash
+            *(name, schema_of(source.kept), ("row",), ("weight",), lambda: side.hash),
+            dropping=dropping_of("row", source.kept, closes),
         )
 
     def change(self, flush: Flush, prefix: str) -> DataFrame | None:

@@ -72,6 +72,7 @@ from spark_backend.direct.flush import (
     run_linear,
     without_zeros,
 )
+from spark_backend.steps.dropping import Closes, dropping_of
 from spark_backend.state.one_job import BUCKET, TableSpec
 from spark_backend.state.tables import StateTables, union_frames
 from spark_backend.steps.keys import Side, flatten_value
@@ -84,14 +85,19 @@ class ByWeight:
     """An operator whose output weight of a row is a function of the weights of the row."""
 
     def __init__(
-        self, node: plan.Node, sides: tuple[Step, ...], names: tuple[str, ...], kept: Typed
+        self,
+        node: plan.Node,
+        sides: tuple[Step, ...],
+        names: tuple[str, ...],
+        kept: Typed,
+        closing: Closes | None = None,
     ) -> None:
         self._node, self._sides, self.kept = node, sides, kept
         self._hash()
         self._lookup = Lookup(leaf_types(kept), leaf_fields(kept, "row"))
-        self.specs = [
-            TableSpec(name, schema_of(kept), ("row",), ("weight",), self._hash) for name in names
-        ]
+        columns = schema_of(kept), ("row",), ("weight",), self._hash
+        dropping = dropping_of("row", kept, closing)
+        self.specs = [TableSpec(name, *columns, dropping=dropping) for name in names]
 
     def delta(self, flush: Flush) -> DataFrame | None:
         """Return how the rows of a set operation change, from their weights on all sides.

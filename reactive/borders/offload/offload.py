@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from optimizer import plan
 from optimizer.plans import explain as explaining
-from optimizer.plans.properties import free, nodes, tables
+from optimizer.plans.properties import free, nodes, reads_stream, tables
 from optimizer.traverse import without_iterations
 from reactive.api.internal_interface import channel_of
 from reactive.borders.offload import overflow, remote_table
@@ -252,6 +252,7 @@ class Offloading:
         """
         for node in gone:
             check_tables_stored(node, "cannot be computed in the process again")
+            self._check_events(node, "has given out events that it did not keep")
         away = self.offloaded_nodes(self.moved)
         assert away is not None
         back = {top for top in self.moved if not set(gone).isdisjoint(away.stands_for(top))}
@@ -303,7 +304,7 @@ class Offloading:
             if id(node) in inside or isinstance(node, STATELESS):
                 continue
             refused = self.refused(node)
-            if refused is None or away.is_whole(node):
+            if refused is None or (away.is_whole(node) and not reads_stream(node)):
                 found.append(node)
             else:
                 apart = away.stays(node)
@@ -315,14 +316,25 @@ class Offloading:
     def refused(self, node: plan.Node) -> str | None:
         """Return the reason why a node must stay in the process; None if it may move."""
         try:
+            self._check_events(node, "has given out events that it did not keep")
             check_rows(node, self.roots() if self._engine.moments else ())
             self._check_is_not_fed_back(node)
+            if reads_stream(node):
+                return overflow.why_stream_stays(self, node)
             if isinstance(node, overflow.RECURSIONS):
                 return overflow.why_recursion_stays(self, node)
             part = fragments.offloaded_fragment(node)
         except (fragments.Unmovable, OffloadError) as error:
             return str(error)
         return self.need().refuse(part)
+
+    def _check_events(self, node: plan.Node, why: str) -> None:
+        """Raise `OffloadError` for a node over a stream whose events have flowed."""
+        for table in tables(node):
+            if table.time is not None and self._engine.table_of(table)._flowed:
+                raise OffloadError(
+                    f"stream {table.name!r} {why}; a view over it moves before its first event"
+                )
 
     def _check_is_not_fed_back(self, node: plan.Node) -> None:
         """Raise `OffloadError` for a node that a feedback reads."""
@@ -377,7 +389,8 @@ class Offloading:
         with self._engine.inside():
             self._flush = None
             deferred = [leaf for leaf in engine.graph.leaves() if leaf.deferred]
-            sources = self._compile_parts({}, engine.graph.leaves())
+            stays = {node: begin for node, begin in self.moved.items() if reads_stream(node)}
+            sources = self._compile_parts(stays, engine.graph.leaves())
             changed = [
                 change
                 for leaf, source in sources
@@ -423,11 +436,10 @@ STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Negate, plan.Empty, plan.V
 
 
 def check_tables_stored(node: plan.Node, why: str) -> None:
-    """Raise `OffloadError` for a node over a table that is not stored."""
+    """Raise `OffloadError` for a node over a table that is not stored, and no stream."""
     for table in tables(node):
-        if not table.stored:
-            kind = "table" if table.time is None else "stream"
-            raise OffloadError(f"{kind} {table.name!r} {why}")
+        if not table.stored and table.time is None:
+            raise OffloadError(f"table {table.name!r} {why}")
 
 
 def check_rows(node: plan.Node, roots: Iterable[plan.Node]) -> None:

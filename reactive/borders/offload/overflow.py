@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from optimizer import plan
 from optimizer.plans import explain as explaining
-from optimizer.plans.properties import nodes
+from optimizer.plans.properties import nodes, reads_stream
 from optimizer.traverse import has_components
 from reactive.borders.offload import remote_table
 from reactive.engine.compiler.physical import PhysicalNest
@@ -165,7 +165,8 @@ class OverflowWatch:
 
     def _is_refused(self, node: plan.Node) -> bool:
         """Return True if a node cannot move, and record the reason."""
-        refused = None if is_whole(self._of, node) else self._of.refused(node)
+        is_free = is_whole(self._of, node) and not reads_stream(node)
+        refused = None if is_free else self._of.refused(node)
         if refused is not None:
             self._refused[node] = refused
         return refused is not None
@@ -274,6 +275,17 @@ def why_recursion_stays(of: Offloading, node: plan.Node) -> str | None:
     if found is None and not away.is_whole(node):
         return "it, or what it reads, cannot be done in columns; its inputs may be moved"
     return found
+
+
+def why_stream_stays(of: Offloading, node: plan.Node) -> str | None:
+    """Return the reason why a node over a stream, with everything below it, must stay.
+
+    None if it may move.
+    """
+    away = _offloaded_nodes(of)
+    if away.is_whole(node):
+        return None
+    return away.stays(node) or "over a stream, it would have to move with all that it reads"
 
 
 def goes_with(of: Offloading, node: plan.Node, top: plan.Node) -> bool:

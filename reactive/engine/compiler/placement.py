@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.plans.properties import free, nodes
+from optimizer.plans.properties import free, nodes, reads_stream
 from optimizer.traverse import has_components
 from reactive.engine.compiler import levels as nests
 from reactive.engine.dataflow.node import Node
@@ -335,7 +335,7 @@ class OffloadedNodes:
     def _pays(self, whole: Fragment) -> bool:
         """Return True if a whole part avoids that rows pass through the process in bulk."""
         operators = sum(isinstance(node, STATEFUL) for node in whole.of)
-        alone = any(isinstance(node, _ONLY_WHOLE) for node in whole.of)
+        alone = reads_stream(whole.of[0]) or any(isinstance(n, _ONLY_WHOLE) for n in whole.of)
         return operators > 1 or alone or any(map(self.holds, whole.inputs))
 
     def _find_fragment(self, node: plan.Node) -> Fragment | None:
@@ -350,6 +350,8 @@ class OffloadedNodes:
             if found is None:
                 return whole
             reason = self._reasons[id(node)] = found
+        if reads_stream(node):
+            return None
         try:
             return replace(offloaded_fragment(node), apart=reason)
         except Unmovable:

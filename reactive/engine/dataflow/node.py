@@ -201,6 +201,8 @@ class Node:
             self.step, self.undo, self.finalize = self._arrive, self._depart, self._hold
             self.stateful = True
             self.pending_size = SampledSize(each=BESIDE)
+            if hasattr(operator, "wait_for_flushes"):
+                operator.wait_for_flushes()
         else:
             self.step = self.run
             self.undo = getattr(operator, "undo", _finalize_nothing)

@@ -50,7 +50,7 @@ from itertools import count
 from typing import Any, ClassVar, Protocol
 
 from optimizer import plan
-from optimizer.expr import Display, Expr, Lifted, row_names
+from optimizer.expr import Display, Item, Lifted, Parameter, constant, row_names
 from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
 from optimizer.subqueries.keyed_rows import as_expression
@@ -58,6 +58,7 @@ from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.index import Key
 from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, is_nan
 from reactive.engine.operators.aggregate import GroupAggregates, KeptGroups
+from reactive.engine.operators.event_time import DropsClosed
 from reactive.engine.operators.frontiers import (
     Frontier,
     follow_clocks,
@@ -83,34 +84,60 @@ def closing_of(node: plan.Aggregate | plan.Distinct) -> Closing | None:
     """Return how the groups of an aggregate, or rows of `distinct`, close; None if they do not."""
     if isinstance(node, plan.Distinct):
         return _closing_of_rows(node.input)
-    if node.key is None:
+    found = _part_that_closes(node)
+    if found is None:
         return None
-    return closing_by(node.input, as_expression(node.key, shapes(node.input)).body)
+    place, frontier = found
+    is_whole = place is None
+    return Closing(frontier, frontier.value if is_whole else partial(_value_at, place, frontier))
 
 
 def _closing_of_rows(source: plan.Node) -> Closing | None:
     """Return how rows close, by a time or a window in them."""
-    found = next(times_of(source), None)
+    found = _value_that_closes(source)
     if found is None:
         return None
     value, frontier = found
-    count = bindings(source)
-    read: Callable[..., Any] = callable_of(Lifted(value, row_names(count), (), count))
-    if count == 1:
+    read: Callable[..., Any] = callable_of(value)
+    if value.parameters == 1:
         return Closing(frontier, lambda row: frontier.value(read(row)))
     return Closing(frontier, lambda row: frontier.value(read(*row)))
 
 
-def closing_by(source: plan.Node, key: Expr) -> Closing | None:
-    """Return how the groups of the rows of a node by a key close; None if they may not."""
-    if not (isinstance(key, Display) and key.kind == "tuple"):
-        found = frontier_of(source, key)
-        return None if found is None else Closing(found, found.value)
-    for place, item in enumerate(key.items):
-        found = frontier_of(source, item)
-        if found is not None:
-            return Closing(found, partial(_value_at, place, found))
-    return None
+def closing_value(node: plan.Aggregate | plan.Distinct) -> tuple[Lifted, Frontier] | None:
+    """Return the value of the key of a group, or of the bindings of a row of `distinct`, by which
+    it closes, and the frontier; None if it does not."""
+    if isinstance(node, plan.Distinct):
+        return _value_that_closes(node.input)
+    found = _part_that_closes(node)
+    if found is None:
+        return None
+    place, frontier = found
+    value = Parameter(0) if place is None else Item(Parameter(0), constant(place))
+    return Lifted(value, ("key",), (), 1), frontier
+
+
+def _value_that_closes(source: plan.Node) -> tuple[Lifted, Frontier] | None:
+    """Return a time or a window in the rows of a node, and its frontier."""
+    found = next(times_of(source), None)
+    if found is None:
+        return None
+    count = bindings(source)
+    return Lifted(found[0], row_names(count), (), count), found[1]
+
+
+def _part_that_closes(node: plan.Aggregate) -> tuple[int | None, Frontier] | None:
+    """Return the place in the key of groups of a value with a frontier, and the frontier.
+
+    The place is None if that is the key itself.
+    """
+    if node.key is None:
+        return None
+    source, key = node.input, as_expression(node.key, shapes(node.input)).body
+    is_tuple = isinstance(key, Display) and key.kind == "tuple"
+    items = enumerate(key.items) if is_tuple else [(None, key)]
+    found = ((place, frontier_of(source, item)) for place, item in items)
+    return next(((place, frontier) for place, frontier in found if frontier is not None), None)
 
 
 def _value_at(place: int, frontier: Frontier, key: Any) -> Any:
@@ -136,6 +163,12 @@ class OpenKeys:
         self._closing = closing
         self._values: list[Any] = []
         self._keys: dict[Any, list[Any]] = {}
+
+    def wait_for_flushes(self, operator: DropsClosed) -> None:
+        """Close keys by the watermarks of flushes, which call the operator, from now on."""
+        closing = self._closing
+        self._closing = Closing(closing.frontier.at_flush(), closing.value_of)
+        follow_clocks(self._closing.frontier, operator)
 
     def add(self, key: Any) -> None:
         """Add a key; one whose value is None or NaN never closes."""
@@ -173,6 +206,10 @@ class ClosingAggregates(GroupAggregates):
         super().__init__(*given, **options)
         follow_clocks(closing.frontier, self)
 
+    def wait_for_flushes(self) -> None:
+        """Drop what is closed as of the last flush, as changes come with flushes."""
+        self._open.wait_for_flushes(self)
+
     def commit(self) -> None:
         """Note the groups that the step made, and drop those that are closed."""
         for key, before in self._before.items():
@@ -200,6 +237,10 @@ class ClosingDistinct(Distinct):
         super().__init__()
         self._open, self.has_dropped = OpenKeys(closing), False
         follow_clocks(closing.frontier, self)
+
+    def wait_for_flushes(self) -> None:
+        """Drop what is closed as of the last flush, as changes come with flushes."""
+        self._open.wait_for_flushes(self)
 
     def commit(self) -> None:
         """Note the rows that the step added, and drop those that are closed."""
@@ -237,6 +278,11 @@ class ClosingSessions(KeptGroups):
         self._numbers = count()
         self._waiting: set[Any] = set()
         follow_clocks(frontier, self)
+
+    def wait_for_flushes(self) -> None:
+        """Drop what is closed as of the last flush, as changes come with flushes."""
+        self._frontier = self._frontier.at_flush()
+        follow_clocks(self._frontier, self)
 
     def commit(self) -> None:
         """Commit the touched groups, and drop the sessions that are over."""
@@ -457,6 +503,11 @@ class ExpiringIndexBy(IndexBy):
     def beside(self, state: ForgetsRows) -> None:
         """Have a state forget the rows that are dropped, as long as it is used."""
         self._beside = [*(each for each in self._beside if each() is not None), weakref.ref(state)]
+
+    def wait_for_flushes(self) -> None:
+        """Drop what is closed as of the last flush, as changes come with flushes."""
+        self._frontier = self._frontier.at_flush()
+        follow_clocks(self._frontier, self)
 
     def undo(self) -> None:
         """Undo the last step; its rows have no value noted yet."""

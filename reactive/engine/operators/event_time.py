@@ -63,7 +63,8 @@ class EventClock:
     """
 
     __slots__ = (
-        *("_followers", "is_replayed", "judged", "lateness", "lookups", "mark", "name"),
+        *("_at_flush", "_followers", "is_replayed", "judged", "lateness", "lookups", "mark"),
+        "name",
         "watermark",
     )
 
@@ -81,6 +82,7 @@ class EventClock:
         self.judged: tuple[Pairs, Any] | None = None
         """A delta without late events, which is to be committed next, and its greatest time."""
         self._followers: list[weakref.ref[DropsClosed]] = []
+        self._at_flush: EventClock | None = None
 
     def __reduce__(self) -> Any:
         return _restored_clock, (self.lateness, self.name, self.watermark)
@@ -105,6 +107,18 @@ class EventClock:
         """Tell an operator, as long as it is used, when the watermark has moved."""
         alive = [each for each in self._followers if each() is not None]
         self._followers = [*alive, weakref.ref(operator)]
+
+    @property
+    def at_flush(self) -> EventClock:
+        """The clock of operators whose input comes with flushes: the watermark of the last one."""
+        if self._at_flush is None:
+            self._at_flush = EventClock(self.lateness, self.name)
+        return self._at_flush
+
+    def finish_flush(self, mark: Any) -> None:
+        """Record that a flush has brought all changes up to a watermark."""
+        if self._at_flush is not None and mark is not None:
+            self._at_flush.set(mark)
 
     def is_late(self, time: Any) -> bool:
         """Return True if a time is before the watermark; a time that is None or NaN is not."""

@@ -96,6 +96,9 @@ class DelayedWatermark:
         mark = f"the watermark of {self.clock.name}"
         return mark if self.delay is None else f"{mark} - {self.delay}"
 
+    def at_flush(self) -> DelayedWatermark:
+        return DelayedWatermark(self.clock.at_flush, self.delay)
+
     def less(self, delay: Any) -> DelayedWatermark:
         return DelayedWatermark(self.clock, delay if self.delay is None else self.delay + delay)
 
@@ -156,6 +159,11 @@ class Frontier:
         if low is None or value is None:
             return False
         return bool(value <= low) if self.is_beyond else bool(value < low)
+
+    def at_flush(self) -> Frontier:
+        """Return the frontier of changes that come with flushes, and not with commits."""
+        marks = tuple(mark.at_flush() for mark in self.marks)
+        return Frontier(marks, self.is_beyond, self.is_of_windows)
 
     def less(self, delay: Any) -> Frontier:
         """Return the frontier of values that are less by `delay`."""

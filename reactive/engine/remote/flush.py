@@ -22,15 +22,17 @@ Cost:   an `apply` per barrier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent import futures
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any
 
+from optimizer.plans.properties import tables
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.node import Node, is_deferred
 from reactive.engine.dataflow.schedule import CommitStep
+from reactive.engine.operators.event_time import EventClock
 from reactive.engine.remote.remote import Sharing
 from reactive.engine.remote.remote_operator import RemoteOperator
 from reactive.engine.remote.remote_tree import RemoteLeaf
@@ -53,6 +55,7 @@ class Flush:
         self._place = 0
         self._failed = False
         nodes = graph.deferred_nodes()
+        self._watermarks = [(clock, clock.watermark) for clock in _clocks_of(nodes)]
         for node in nodes:
             node.set_barrier()
             if node.is_remote:
@@ -145,6 +148,8 @@ class Flush:
         for node in self._graph.remotes:
             if node.operator.is_filled:
                 node.operator.finish_flush()
+        for clock, mark in self._watermarks:
+            clock.finish_flush(mark)
 
     def _prepare(self, nodes: Sequence[Node]) -> tuple[CommitStep, list[Sequence[Any]]]:
         """Step nodes over their pending changes, all or none; return what each emits."""
@@ -161,6 +166,12 @@ class Flush:
             step.undo()
             raise
         return step, outs
+
+
+def _clocks_of(nodes: Sequence[Node]) -> Iterable[EventClock]:
+    """Return the clocks of the streams that some nodes read, each once."""
+    read = {table: None for node in nodes if node.plan is not None for table in tables(node.plan)}
+    return [table.clock for table in read if table.time is not None]
 
 
 class _TakenIn:

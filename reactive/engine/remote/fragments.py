@@ -41,7 +41,16 @@ from optimizer.expressions.knowledge import total
 from optimizer.plans.closures import linear, partition
 from optimizer.plans.explain import headline
 from optimizer.plans.nodes.groups import is_of_whole
-from optimizer.plans.properties import below_wheres, bindings, free, may_be_negative, nodes, shapes
+from optimizer.plans.properties import (
+    below_wheres,
+    bindings,
+    free,
+    may_be_negative,
+    nodes,
+    reads_stream,
+    shapes,
+    tables,
+)
 from optimizer.record import record
 from optimizer.traverse import functions, has_components, with_inputs
 from reactive.engine.collections.index import ERROR_KEY, FILTERED, NO_MATCH
@@ -410,7 +419,7 @@ def level_fragment(part: plan.Select, holds: Holds) -> Fragment | None:
     Return None if a node below cannot be offloaded.
     """
     cut = _Cut(holds)
-    rows = cut.cut(part.input)
+    rows = None if reads_stream(part) else cut.cut(part.input)
     if rows is None:
         return None
     prepare = (by_row,) * len(cut.inputs)
@@ -465,9 +474,9 @@ class _Cut:
     def _input(self, node: plan.Node) -> plan.Node | None:
         """Make a node an input of the fragment, and return a reference to that input.
 
-        Return None if the node reads a table that is not stored.
+        Return None if the node reads a table that is not stored, and no stream.
         """
-        if any(isinstance(n, plan.Table) and not n.stored for n in nodes(node)):
+        if any(not table.stored and table.time is None for table in tables(node)):
             return None
         if node not in self.inputs:
             self.inputs.append(node)
