@@ -51,9 +51,9 @@ from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Record, Typed, Whole, record_of, tuple_of
 from spark_backend.codec.values import Value, as_type, field_of, record_value, spark_type
 from spark_backend.direct.flush import DirectFlush, without_zeros
-from spark_backend.steps.dropping import Closes, dropping_of
 from spark_backend.state.one_job import TableSpec
 from spark_backend.state.tables import union_frames
+from spark_backend.steps.dropping import Closes, dropping_of
 from spark_backend.steps.keys import row_bindings
 from spark_backend.steps.step import (
     MOST_WHOLE,

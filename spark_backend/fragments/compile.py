@@ -24,20 +24,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from optimizer import plan
+from optimizer.expr import Lifted
+from optimizer.expressions.text import written
 from optimizer.plans.explain import headline
 from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.forms import unique_key
 from optimizer.plans.properties import bindings
-from optimizer.plans.side_conditions import residual
+from optimizer.plans.side_conditions import AnyJoin, residual
 from optimizer.traverse import substituted
 from reactive.engine.operators.closing import closing_value
-from reactive.engine.operators.frontiers import NO_RETENTION, Retention, retentions_of
+from reactive.engine.operators.frontiers import NO_RETENTION, Frontier, Retention, retentions_of
 from reactive.engine.operators.plain import LINEAR, chain_over, spread_bindings
 from reactive.engine.reference.bags import Bag, pair_maker
 from reactive.engine.remote.fragments import LEVEL
@@ -217,8 +219,20 @@ class Compiler:
                 found = self._compile_by_weight(node)
             case _:
                 raise NotColumns(f"{headline(node)} is not done in columns yet")
-        self.steps.append(f"{headline(node)}: {_describe_place(found)}")
+        self.steps.append(f"{headline(node)}: {_describe_place(found)}{self._describe_drops(node)}")
         return found
+
+    def _describe_drops(self, node: plan.Node) -> str:
+        """Describe which rows of a node are dropped below a watermark; empty if none are."""
+        found: list[tuple[Lifted, Frontier]] = []
+        if isinstance(node, plan.Aggregate | plan.Distinct):
+            closing = self._closing(node)
+            found += [] if closing is None else [closing]
+        elif isinstance(node, AnyJoin) and self._has_events:
+            sides = retentions_of(self._over_tables(node))
+            found += [(kept.value, kept.frontier) for kept in sides if kept is not None]
+        each = (f"; dropped when {written(value)} is {frontier}" for value, frontier in found)
+        return "".join(dict.fromkeys(each))
 
     def _compile_linear(self, node: plan.Node) -> Step:
         chain, source = chain_over(node)
@@ -253,8 +267,8 @@ class Compiler:
 
     def _over_tables(self, node: N) -> N:
         """Return a node over the inputs themselves, in place of references to them."""
-        found: Any = substituted(node, LEVEL, lambda read: self._inputs[read.index].node)
-        return found
+        found = substituted(node, LEVEL, lambda read: self._inputs[read.index].node)
+        return cast(N, found)
 
     @cached_property
     def _has_events(self) -> bool:

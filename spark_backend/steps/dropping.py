@@ -36,7 +36,6 @@ from spark_backend.codec.values import Inexact, Value
 from spark_backend.steps.keys import row_bindings
 from spark_backend.tables.stateless import adopt_classes, worker_function
 
-
 Closes = tuple[Lifted, Frontier]
 """The value by which rows or groups close, and its frontier at commits (`closing_value`)."""
 

@@ -48,9 +48,9 @@ from spark_backend.codec.hashing import STRANGE
 from spark_backend.codec.schema import Record, Typed, tuple_of
 from spark_backend.codec.values import Value, record_value
 from spark_backend.direct.flush import DirectFlush, Leaves, TooMany, check_fetched, net_bag
-from spark_backend.steps.dropping import dropping_of
 from spark_backend.state.one_job import TableSpec
 from spark_backend.state.tables import union_frames
+from spark_backend.steps.dropping import dropping_of
 from spark_backend.steps.keys import HASH, Side, keys_equal, row_bindings
 from spark_backend.steps.step import Flush, Hashes, Step, collect_hashes, rows_with_keys, schema_of
 

@@ -72,9 +72,9 @@ from spark_backend.direct.flush import (
     run_linear,
     without_zeros,
 )
-from spark_backend.steps.dropping import Closes, dropping_of
 from spark_backend.state.one_job import BUCKET, TableSpec
 from spark_backend.state.tables import StateTables, union_frames
+from spark_backend.steps.dropping import Closes, dropping_of
 from spark_backend.steps.keys import Side, flatten_value
 from spark_backend.tables.chain import Chain, Weighted
 

@@ -147,13 +147,13 @@ def test_sessions_and_windows_over_rows_say_why_they_stay(db: Database, offload:
         assert len(view) == 2
 
 
-def test_windows_of_a_stream_stay_in_the_process(db: Database) -> None:
+def test_windows_of_a_stream_stay_in_the_process_after_an_event(db: Database) -> None:
     clicks = db.stream(tuple[str, int], at=lambda c: c[1], lateness=2, name="clicks")
     per_ten = clicks.window(tumbling(10), at=lambda c: c[1]).group_by(lambda c, w: w.start)
     view = per_ten.aggregate(Count()).materialize("clicks per ten")
     clicks.add(("a", 1))
     with pytest.raises(
-        OffloadError, match="stream 'clicks' has given out rows that it did not keep"
+        OffloadError, match="stream 'clicks' has given out events that it did not keep"
     ):
         view.offload()
     clicks.add_all([("a", 2), ("b", 13)])

@@ -307,7 +307,7 @@ class Offloading:
             if refused is None or (away.is_whole(node) and not reads_stream(node)):
                 found.append(node)
             else:
-                apart = away.stays(node)
+                apart = "" if reads_stream(node) else away.stays(node)
                 reasons.append(
                     f"{explaining.headline(node)}: {refused}{f' ({apart})' * bool(apart)}"
                 )

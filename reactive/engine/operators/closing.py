@@ -88,8 +88,9 @@ def closing_of(node: plan.Aggregate | plan.Distinct) -> Closing | None:
     if found is None:
         return None
     place, frontier = found
-    is_whole = place is None
-    return Closing(frontier, frontier.value if is_whole else partial(_value_at, place, frontier))
+    if place is None:
+        return Closing(frontier, frontier.value)
+    return Closing(frontier, partial(_value_at, place, frontier))
 
 
 def _closing_of_rows(source: plan.Node) -> Closing | None:
@@ -113,7 +114,8 @@ def closing_value(node: plan.Aggregate | plan.Distinct) -> tuple[Lifted, Frontie
     if found is None:
         return None
     place, frontier = found
-    value = Parameter(0) if place is None else Item(Parameter(0), constant(place))
+    key = Parameter(0)
+    value = key if place is None else Item(key, constant(place))
     return Lifted(value, ("key",), (), 1), frontier
 
 
@@ -134,10 +136,14 @@ def _part_that_closes(node: plan.Aggregate) -> tuple[int | None, Frontier] | Non
     if node.key is None:
         return None
     source, key = node.input, as_expression(node.key, shapes(node.input)).body
-    is_tuple = isinstance(key, Display) and key.kind == "tuple"
-    items = enumerate(key.items) if is_tuple else [(None, key)]
-    found = ((place, frontier_of(source, item)) for place, item in items)
-    return next(((place, frontier) for place, frontier in found if frontier is not None), None)
+    if not (isinstance(key, Display) and key.kind == "tuple"):
+        found = frontier_of(source, key)
+        return None if found is None else (None, found)
+    for place, item in enumerate(key.items):
+        found = frontier_of(source, item)
+        if found is not None:
+            return place, found
+    return None
 
 
 def _value_at(place: int, frontier: Frontier, key: Any) -> Any:
