@@ -330,11 +330,16 @@ class Offloading:
 
     def _check_events(self, node: plan.Node, why: str) -> None:
         """Raise `OffloadError` for a node over a stream whose events have flowed."""
-        for table in tables(node):
-            if table.time is not None and self._engine.table_of(table)._flowed:
-                raise OffloadError(
-                    f"stream {table.name!r} {why}; a view over it moves before its first event"
-                )
+        lost = self._lost_stream(node)
+        if lost is not None:
+            raise OffloadError(
+                f"stream {lost.name!r} {why}; a view over it moves before its first event"
+            )
+
+    def _lost_stream(self, node: plan.Node) -> plan.Table | None:
+        """Return a stream below a node whose events have flowed, or None."""
+        events = (table for table in tables(node) if table.time is not None)
+        return next((each for each in events if self._engine.table_of(each)._flowed), None)
 
     def _check_is_not_fed_back(self, node: plan.Node) -> None:
         """Raise `OffloadError` for a node that a feedback reads."""
@@ -389,7 +394,7 @@ class Offloading:
         with self._engine.inside():
             self._flush = None
             deferred = [leaf for leaf in engine.graph.leaves() if leaf.deferred]
-            stays = {node: begin for node, begin in self.moved.items() if reads_stream(node)}
+            stays = {n: begin for n, begin in self.moved.items() if self._lost_stream(n)}
             sources = self._compile_parts(stays, engine.graph.leaves())
             changed = [
                 change

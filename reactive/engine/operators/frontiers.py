@@ -96,9 +96,6 @@ class DelayedWatermark:
         mark = f"the watermark of {self.clock.name}"
         return mark if self.delay is None else f"{mark} - {self.delay}"
 
-    def at_flush(self) -> DelayedWatermark:
-        return DelayedWatermark(self.clock.at_flush, self.delay)
-
     def less(self, delay: Any) -> DelayedWatermark:
         return DelayedWatermark(self.clock, delay if self.delay is None else self.delay + delay)
 
@@ -162,7 +159,7 @@ class Frontier:
 
     def at_flush(self) -> Frontier:
         """Return the frontier of changes that come with flushes, and not with commits."""
-        marks = tuple(mark.at_flush() for mark in self.marks)
+        marks = tuple(DelayedWatermark(mark.clock.at_flush, mark.delay) for mark in self.marks)
         return Frontier(marks, self.is_beyond, self.is_of_windows)
 
     def less(self, delay: Any) -> Frontier:
