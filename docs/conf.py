@@ -32,6 +32,7 @@ CONTENTS = {
         "frames",
         "types",
         "recursion",
+        "lattices",
         "datalog",
         "tracked",
         "tracked_lists",

@@ -40,6 +40,7 @@ from optimizer.plans.nodes.recursion import Best as Best
 from optimizer.plans.nodes.recursion import Component as Component
 from optimizer.plans.nodes.recursion import Fixpoint as Fixpoint
 from optimizer.plans.nodes.recursion import Iterate as Iterate
+from optimizer.plans.nodes.recursion import JoinedValue as JoinedValue
 from optimizer.plans.nodes.recursion import Recursive as Recursive
 from optimizer.plans.nodes.recursion import Tolerance as Tolerance
 from optimizer.plans.nodes.recursion import Tolerate as Tolerate

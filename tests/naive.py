@@ -29,6 +29,7 @@ from reactive.engine.collections.sorting import make_sort_key, ranker
 from reactive.engine.collections.zset import NAN, Pair, Row, canonical, is_nan, repeat_by_weight
 from reactive.engine.operators import accumulators
 from reactive.engine.operators.tolerant import Tolerant
+from reactive.engine.transactions.patches import with_field
 from reactive.errors import FixpointError
 
 Bag = Counter[Row]
@@ -391,7 +392,9 @@ def smallest(node: plan.Fixpoint, run: Run) -> list[Bag]:
         variables = {(node.level, index): rows for index, rows in enumerate(relations)}
         found = [run(body, variables) for body in node.bodies]
         new = [
-            _kept(best, rows if best is None else rows | old)  # one may be beaten by its followers
+            _joined(best, rows, old)
+            if isinstance(best, plan.JoinedValue)
+            else _kept(best, rows if best is None else rows | old)  # beaten by its followers?
             for best, rows, old in zip(node.best, found, relations, strict=True)
         ]
         if new == relations:
@@ -409,6 +412,21 @@ def _kept(best: plan.Best | None, rows: Bag) -> Bag:
     for row in rows:
         by.setdefault(canonical(_called(best.by)(row)), []).append(row)
     return Counter({min(group, key=rank): 1 for group in by.values()})
+
+
+def _joined(best: plan.JoinedValue, rows: Bag, old: Bag) -> Bag:
+    """Return a row per key with the join of all values, and of that of the last round."""
+    lattice, of = best.lattice, _called(best.value)
+    by: dict[Any, Row] = {}
+    for row in [*old, *rows]:
+        if lattice.bottom is not None and of(row) == lattice.bottom:
+            continue
+        key = canonical(_called(best.by)(row))
+        value = lattice.join(of(by[key]), of(row)) if key in by else of(row)
+        if lattice.widen is not None and (lattice.widen_at is None or lattice.widen_at(row)):
+            value = lattice.widen(value)
+        by[key] = with_field(row, best.name, value)
+    return Counter(dict.fromkeys(by.values(), 1))
 
 
 def _called(function: Function) -> Callable[[Row], Any]:

@@ -129,7 +129,7 @@ class Program:
     The relations that the user named come first.
     """
 
-    best: tuple[plan.Best | None, ...]
+    best: tuple[plan.Best | plan.JoinedValue | None, ...]
     clauses: tuple[Clause, ...]
 
 
@@ -164,7 +164,7 @@ class _Normal:
         self._cuts: dict[int, tuple[plan.Node, plan.Node]] = {}
         self._inner: dict[int, list[plan.Recursive]] = {}
         self._defined: deque[tuple[plan.Recursive, plan.Node]] = deque()
-        self.best: list[plan.Best | None] = []
+        self.best: list[plan.Best | plan.JoinedValue | None] = []
         self.clauses: list[Clause] = []
 
     def define(self, node: plan.Fixpoint) -> list[plan.Recursive]:
@@ -185,7 +185,9 @@ class _Normal:
             head, body = self._defined.popleft()
             self.clauses += [Clause(head.index, way) for way in self._ways(body)]
 
-    def _relation(self, name: str, of: Shapes, best: plan.Best | None = None) -> plan.Recursive:
+    def _relation(
+        self, name: str, of: Shapes, best: plan.Best | plan.JoinedValue | None = None
+    ) -> plan.Recursive:
         """Add a relation, and return it; `best` says which rows it keeps."""
         self.best.append(best)
         return plan.Recursive(self._level, len(self.best) - 1, name, True, of)

@@ -339,10 +339,12 @@ def _columns(shape: Shape) -> Iterator[Expr]:
             yield Item(row, constant(place))
 
 
-def _is_within(best: plan.Best | None, column: Expr) -> bool:
+def _is_within(best: plan.Best | plan.JoinedValue | None, column: Expr) -> bool:
     """Return True if rows that compete to be the best are of one partition."""
     if best is None:
         return True
+    if isinstance(best, plan.JoinedValue):
+        return False
     if not isinstance(best.by, Lifted) or not isinstance(best.value, Lifted):
         return False
     by = best.by.body

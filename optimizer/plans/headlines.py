@@ -119,6 +119,8 @@ def _definition_text(name: str, best: Any) -> str:
     """Return the name of a relation, with the rows that it keeps if it keeps the best only."""
     if best is None:
         return name
+    if hasattr(best, "lattice"):
+        return f"{name} (join {best.lattice.name}({written(best.value)}) by {written(best.by)})"
     kept = "Max" if best.largest else "Min"
     return f"{name} (keep {kept}({written(best.value)}) by {written(best.by)})"
 

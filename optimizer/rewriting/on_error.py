@@ -481,8 +481,8 @@ class _Guards:
         return self._apart.made(plan.Reduce(rows, by, f.with_body(Attempt(made, NO_ROWS))))
 
     def _guard_best(
-        self, body: plan.Node, best: plan.Best | None
-    ) -> tuple[plan.Node, plan.Best | None]:
+        self, body: plan.Node, best: plan.Best | plan.JoinedValue | None
+    ) -> tuple[plan.Node, plan.Best | plan.JoinedValue | None]:
         """Return the rows that may be the best of their key, and how the best is chosen.
 
         Without a declared kind, it is one of the kind that is first by name, because a recursion
@@ -491,6 +491,9 @@ class _Guards:
         if best is None:
             return body, None
         by = comparable.GuardedKey(attempts.as_lifted(best.by), attempts.hash_needs)
+        if isinstance(best, plan.JoinedValue):
+            joined = comparable.GuardedKey(attempts.as_lifted(best.value), attempts.hash_needs)
+            return self._values(body, [by, joined])[0], best
         value = comparable.ordered_by(attempts.as_lifted(best.value), body, nulls=False)
         if value.kind is not None:
             return self._values(body, [by, comparable.asked_of(value)])[0], best

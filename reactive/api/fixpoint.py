@@ -23,6 +23,8 @@ from optimizer.plans.properties import bindings
 from reactive.api.aggregates import Aggregation, Max, Min
 from reactive.api.columns import kind_shown, take_callable
 from reactive.api.comprehending import smallest
+from reactive.api.joined_values import joined_value
+from reactive.api.lattices import Lattice
 from reactive.api.relation import AnyRelation, Relation, views_of
 from reactive.engine.compiler.placement import StepDefinition, agree
 from reactive.engine.runtime.boundary import outermost
@@ -31,7 +33,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 V = TypeVar("V")
 By = Callable[[Any], Hashable]
-Keep = Min[Any, Any] | Max[Any, Any]
+Keep = Min[Any, Any] | Max[Any, Any] | Lattice[Any]
 
 
 @overload
@@ -97,8 +99,10 @@ def fixpoint(
     names: the names of the relations, for generated programs: the step is called with one argument
         per name and returns a sequence of as many relations, also for one name.
     keep, by: `Min(f)` or `Max(f)`, and callable, row -> hashable: the relation keeps only the best
-        of the rows with equal keys (shortest paths). A better row must not lead to worse ones. For
-        several relations give tuples, with None for a relation that keeps all rows.
+        of the rows with equal keys (shortest paths). A better row must not lead to worse ones. Or a
+        lattice of `reactive.lattices`: one row per key, with the join of all values that the step
+        derives for it; `by` names all fields but that of the value. For several relations give
+        tuples, with None for a relation that keeps all rows.
     max_rounds: the most steps from a changed input row to a derived row, in one commit; None for
         no limit, so that nothing stops a step that always derives new rows.
 
@@ -111,7 +115,8 @@ def fixpoint(
     ------
     StratificationError: recursion through a negation, an aggregate, an outer join or an order.
     PlanError: the step does not return its relations.
-    FixpointError: later, at a commit, if the recursion does not end.
+    FixpointError: later, at a commit, if the recursion does not end, or a step over a lattice is
+        not monotone.
 
     >>> from reactive import Database, fixpoint
     >>> edges = Database().table(tuple, name="edges")
@@ -135,14 +140,19 @@ def fixpoint(
     views = views_of(*made)
     if is_single:
         keep, by = (keep,), (by,)
-    node = plan.Fixpoint(results, level, named, _best(named, keep, by), max_rounds)
+    node = plan.Fixpoint(results, level, named, _best(results, named, keep, by), max_rounds)
     relations: tuple[AnyRelation, ...] = tuple(
         Relation(engine, part, views) for part in smallest(node)
     )
     return relations[0] if is_single else relations
 
 
-def _best(names: tuple[str, ...], keep: Any, by: Any) -> tuple[plan.Best | None, ...]:
+Kept = plan.Best | plan.JoinedValue | None
+
+
+def _best(
+    bodies: tuple[plan.Node, ...], names: tuple[str, ...], keep: Any, by: Any
+) -> tuple[Kept, ...]:
     """Return the `keep` and `by` of each relation as parts of the plan.
 
     Refuses a `keep` or `by` without one entry for each relation.
@@ -157,15 +167,16 @@ def _best(names: tuple[str, ...], keep: Any, by: Any) -> tuple[plan.Best | None,
                 "  None for a relation that keeps all its rows"
             )
     return tuple(
-        _best_of(name if several else None, k, b)
-        for name, k, b in zip(names, keeps, bys, strict=True)
+        _best_of(body, name if several else None, k, b)
+        for body, name, k, b in zip(bodies, names, keeps, bys, strict=True)
     )
 
 
-def _best_of(name: str | None, keep: Any, by: Any) -> plan.Best | None:
+def _best_of(body: plan.Node, name: str | None, keep: Any, by: Any) -> Kept:
     """Return which row of each key a relation keeps; None without `keep=` and `by=`.
 
-    Raises `PlanError` if only one of them is given, or if `keep` is neither `Min` nor `Max`.
+    Raises `PlanError` if only one of them is given, or if `keep` is neither `Min` nor `Max` nor a
+    lattice.
     """
     of = "" if name is None else f" of {name!r}"
     if keep is None and by is None:
@@ -176,10 +187,13 @@ def _best_of(name: str | None, keep: Any, by: Any) -> plan.Best | None:
             f"fixpoint{of} has {given}= but no {missing}=\n"
             "  keep=Min(value) says which row is best, by=key among which rows"
         )
+    if isinstance(keep, Lattice):
+        return joined_value(body, keep, by, of)
     if not isinstance(keep, Min | Max):
         raise PlanError(
             f"keep={kind_shown(keep)}{of}: only Min(...) and Max(...) say which row is best\n"
-            "  other aggregates belong outside the fixpoint"
+            "  a lattice of reactive.lattices joins values; other aggregates belong outside the"
+            " fixpoint"
         )
     if keep._accumulator.skip_none:
         raise PlanError(

@@ -10,8 +10,10 @@ several relations that are defined together.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Any, Literal
 
+from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans import facts as costs
@@ -78,6 +80,21 @@ class Best:
 
 
 @record
+class JoinedValue:
+    """Keep one row per key: its value is the join of the values of all rows with that key.
+
+    `name` is the field of the value, or its place in a tuple; `functions` are the user's callables
+    in the lattice.
+    """
+
+    by: Function
+    value: Function
+    name: str | int
+    lattice: Any
+    functions: tuple[Opaque, ...] = field(default=(), compare=False)
+
+
+@record
 class Fixpoint(Node):
     """The least relations that equal their bodies; as a node, the first of them.
 
@@ -87,7 +104,7 @@ class Fixpoint(Node):
     bodies: tuple[Node, ...]
     level: Any
     names: tuple[str, ...]
-    best: tuple[Best | None, ...]
+    best: tuple[Best | JoinedValue | None, ...]
     max_rounds: int | None
 
     facts = Facts(

@@ -27,7 +27,7 @@ from reactive.engine.codegen.functions import callable_of, recall_of
 from reactive.engine.collections import range_index
 from reactive.engine.collections.index import itself
 from reactive.engine.compiler import hops as making_inner
-from reactive.engine.compiler import physical, recursion
+from reactive.engine.compiler import lattices, physical, recursion
 from reactive.engine.compiler.physical import Op, Physical
 from reactive.engine.compiler.row_tests import constant_tests_of
 from reactive.engine.dataflow.graph import Graph
@@ -36,7 +36,7 @@ from reactive.engine.dataflow.node import NOWHERE, Node
 from reactive.engine.operators import closing, cycles, index_by, matching, sums_beyond
 from reactive.engine.operators import join as at_operator
 from reactive.engine.operators.fixpoint import closure as closures
-from reactive.engine.operators.fixpoint import fixpoint
+from reactive.engine.operators.fixpoint import fixpoint, lattice_fixpoint
 from reactive.engine.operators.fuse import (
     Make,
     chain_runner,
@@ -499,9 +499,9 @@ def _build_fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: I
         node.program, node, inputs, generate=builder.generates
     )
     wiring = (*map(ports.index, inputs), circuit.wiring())
-    return builder.node(
-        node, tuple(ports), lambda: fixpoint.Fixpoint(circuit), functions, wiring=wiring
-    )
+    is_over_lattice = lattices.has_lattice(node.program)
+    kind = lattice_fixpoint.LatticeFixpoint if is_over_lattice else fixpoint.Fixpoint
+    return builder.node(node, tuple(ports), lambda: kind(circuit), functions, wiring=wiring)
 
 
 def _build_closure(builder: Builder, node: physical.PhysicalClosure, inputs: Inputs) -> Node:

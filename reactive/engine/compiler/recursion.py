@@ -28,7 +28,7 @@ from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.collections.index import itself, match_key
 from reactive.engine.collections.row_index import RowIndex
 from reactive.engine.collections.zset import Row
-from reactive.engine.compiler import physical
+from reactive.engine.compiler import lattices, physical
 from reactive.engine.compiler.physical import PhysicalNest
 from reactive.engine.dataflow.node import Node, is_deferred
 from reactive.engine.operators.fixpoint.delta_rules import (
@@ -83,12 +83,17 @@ def circuit_of(
     `inputs` are the nodes that its clauses read, in their order.
     """
     builder = _Builder(program, of, inputs, generate=generate)
-    for clause in program.clauses:
-        builder.add(clause)
+    reading = lattices.reading_clauses(program)
+    for clause, reads_values in zip(program.clauses, reading, strict=True):
+        builder.add(clause, reads_values=reads_values)
     at_hand = [not (node.forgets or is_deferred(node)) for node in builder.ports]
     builder.circuit.begins_anew = all(at_hand)
     called = [f for rule in of.rules for op in rule for f in functions(op.node)]
-    called += [f for best in program.best if best is not None for f in (best.by, best.value)]
+    for best in program.best:
+        if best is not None:
+            called += [best.by, best.value]
+        if isinstance(best, plan.JoinedValue):
+            called += best.functions
     return builder.circuit, builder.ports, called
 
 
@@ -108,11 +113,19 @@ class _Builder:
         self._premises: dict[Any, RecursiveIndex] = {}
         self._ports_of: dict[int, int] = {}
         self.ports: list[Node] = []
-        self.circuit = Circuit(list(map(_relation_of, program.best)), of.names, of.max_rounds)
+        self.circuit = Circuit(_relations_of(program), of.names, of.max_rounds)
         self.circuit.clauses = program.clauses
 
-    def add(self, clause: Clause) -> None:
-        """Add the operator of a clause."""
+    def add(self, clause: Clause, *, reads_values: bool) -> None:
+        """Add the operator of a clause; `reads_values` as `reading_clauses` returns it."""
+        circuit = self.circuit
+        before = {id(rule) for rule, _ in (*circuit.left, *circuit.right, *circuit.fed)}
+        self._add(clause)
+        if reads_values:
+            after = {id(rule) for rule, _ in (*circuit.left, *circuit.right, *circuit.fed)}
+            circuit.value_rules |= after - before
+
+    def _add(self, clause: Clause) -> None:
         circuit = self.circuit
         if is_closed(clause.body):
             node = next(self._inputs)
@@ -293,7 +306,14 @@ class _Builder:
         return self.ports.index(node)
 
 
-def _relation_of(best: plan.Best | None) -> RecursiveRelation:
+def _relations_of(program: Program) -> list[RecursiveRelation]:
+    """Return the empty relations of a recursion."""
+    if lattices.has_lattice(program):
+        return [*lattices.rising_relations(program)]
+    return list(map(_relation_of, program.best))
+
+
+def _relation_of(best: Any) -> RecursiveRelation:
     """Return an empty relation, which keeps only the best rows per key if `best` is given."""
     if best is None:
         return RecursiveRelation()

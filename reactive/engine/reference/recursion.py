@@ -16,7 +16,7 @@ Source: [dbsp] section 4, semi-naive evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -29,6 +29,7 @@ from reactive.engine.reference.bags import Bag, Of, apply_changes, bag_delta, ca
 from reactive.engine.reference.changes import change_of_node
 from reactive.engine.reference.parts import Constant, InputRows, NodeChange
 from reactive.engine.runtime.progress import SILENT, Progress
+from reactive.engine.transactions.patches import with_field
 from reactive.errors import FixpointError
 
 RECURSIONS = (plan.Fixpoint, plan.Component, plan.Iterate)
@@ -151,13 +152,23 @@ class _Fixpoint:
         for number in count() if most is None else range(most + 2):
             self._progress.round(self._node.names[0], number)
             made = self._circuit.step(changes)
-            found = [take(change) for take, change in zip(self._relations, made, strict=True)]
+            found = [
+                relation.take(change)
+                for relation, change in zip(self._relations, made, strict=True)
+            ]
             if not any(found):
+                self._check_settled()
                 return totals
             _all_grown(totals, found)
             _all_grown(self._rows, found)
             changes = {(self._node.level, index): change for index, change in enumerate(found)}
         raise FixpointError(f"fixpoint {', '.join(self._node.names)} does not come to an end")
+
+    def _check_settled(self) -> None:
+        """Raise `FixpointError` if a value is not the join of the values that are derived."""
+        for name, relation in zip(self._node.names, self._relations, strict=True):
+            if isinstance(relation, _JoinedRows) and not relation.is_settled():
+                raise FixpointError(f"fixpoint {name!r} is not monotone")
 
 
 def _all_grown(bags: list[Bag], changes: list[Bag]) -> list[Bag]:
@@ -171,12 +182,13 @@ def _shrinks(changes: Iterable[Bag]) -> bool:
     return any(weight < 0 for change in changes for weight in change.values())
 
 
-Take = Callable[[Bag], Bag]
-"""Returns the change of a relation, given that of its body."""
-
-
-def _relation_change(best: plan.Best | None) -> Take:
-    return _DistinctRows().take if best is None else _BestRows(best).take
+def _relation_change(
+    best: plan.Best | plan.JoinedValue | None,
+) -> _DistinctRows | _BestRows | _JoinedRows:
+    """Return what makes the change of a relation of the change of its body."""
+    if isinstance(best, plan.JoinedValue):
+        return _JoinedRows(best)
+    return _DistinctRows() if best is None else _BestRows(best)
 
 
 class _DistinctRows:
@@ -221,6 +233,52 @@ class _BestRows:
             found[held[1]] -= 1
         self._best[key] = rank, row
         found[row] += 1
+
+
+class _JoinedRows:
+    """A relation with one row per key: the join of all values that were derived for it."""
+
+    def __init__(self, best: plan.JoinedValue) -> None:
+        self._key, self._value = callable_of(best.by), callable_of(best.value)
+        self._field, self._lattice = best.name, best.lattice
+        self._rows: dict[Any, Row] = {}
+        self._derived = Bag()
+
+    def take(self, change: Bag) -> Bag:
+        """Join new rows with the rows of their keys; return the change. Values never fall."""
+        found = Bag()
+        for row, weight in change.items():
+            if weight > 0 and not self._is_bottom(row):
+                self._join(canonical(self._key(row)), row, found)
+        apply_changes(self._derived, change)
+        return net(found)
+
+    def is_settled(self) -> bool:
+        """Return True if each row is the join of the rows that are derived for its key now."""
+        now = _JoinedRows.__new__(_JoinedRows)
+        now._key, now._value, now._field = self._key, self._value, self._field
+        now._lattice, now._rows, now._derived = self._lattice, {}, Bag()
+        now.take(Bag({row: 1 for row, weight in self._derived.items() if weight > 0}))
+        return now._rows == self._rows
+
+    def _is_bottom(self, row: Row) -> bool:
+        bottom = self._lattice.bottom
+        return bottom is not None and bool(self._value(row) == bottom)
+
+    def _join(self, key: Any, row: Row, found: Bag) -> None:
+        """Join a row with the row of its key; add what changes to `found`."""
+        held, value, lattice = self._rows.get(key), self._value(row), self._lattice
+        if held is not None:
+            value = lattice.join(self._value(held), value)
+        if lattice.widen is not None and (lattice.widen_at is None or lattice.widen_at(row)):
+            value = lattice.widen(value)
+        made = with_field(row, self._field, canonical(value))
+        if made == held:
+            return
+        if held is not None:
+            found[held] -= 1
+        self._rows[key] = made
+        found[made] += 1
 
 
 class _InnerFixpoint:

@@ -485,7 +485,9 @@ class _Cut:
 
 
 def _may_go(node: plan.Fixpoint | plan.Iterate) -> bool:
-    """Return True if a recursion is independent of others and has no negative weights."""
+    """Return True if a recursion is independent, without negative weights, and over no lattice."""
+    if isinstance(node, plan.Fixpoint):
+        return not free(node) and not any(isinstance(b, plan.JoinedValue) for b in node.best)
     return not free(node) and not (isinstance(node, plan.Iterate) and may_be_negative(node))
 
 

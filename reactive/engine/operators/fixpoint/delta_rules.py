@@ -349,6 +349,8 @@ class Circuit:
     """The clauses of the recursion, in their order."""
     rules: list[Any] = field(default_factory=list)
     """The delta rule of each clause."""
+    value_rules: set[int] = field(default_factory=set)
+    """The ids of the rules that read a value of a lattice together with another row."""
     begins_anew: bool = False
     """True if all input rows are available, so that the fixpoint can be recomputed."""
 

@@ -1,0 +1,235 @@
+"""Which clauses of a recursion over lattices read a value together with another row.
+
+    state <- select (join(state, edges) on s.node == e.u)      reads the key: no
+    state <- select (join(state, table) on s.value == t.from)  reads the value: yes
+
+While a value rises, a derivation from its row and another row goes on: the same two rows make a
+larger value. Not so if the value decides which rows are paired, or whether the pair counts: then a
+derivation from a smaller value may be gone, and the row that it was made of may leave unnoticed.
+
+A field of a relation is clean if it never holds what was made of a value. A relation that is no
+lattice may hold values in its fields, and its rows may come and go with a value (`moves`).
+
+Sound:  what is not known is not clean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optimizer import plan
+from optimizer.expr import (
+    Attribute,
+    Call,
+    Constant,
+    Display,
+    Expr,
+    Function,
+    Item,
+    Lifted,
+    Parameter,
+    Subquery,
+    parts,
+    reads,
+)
+from optimizer.expressions.knowledge import constructor
+from optimizer.plans.clauses import Program, partners_of, sides_of
+from optimizer.plans.properties import bindings, free, shapes
+from optimizer.plans.side_conditions import join_match
+from optimizer.record import record
+
+Fields = frozenset[str | int]
+
+
+@record
+class Binding:
+    """The clean fields of a binding, by name and by place; `is_clean` if all of it is."""
+
+    is_clean: bool
+    fields: Fields = frozenset()
+
+    def has(self, field: object) -> bool:
+        """Return True if a field is clean."""
+        return self.is_clean or field in self.fields
+
+    def meet(self, other: Binding) -> Binding:
+        """Return what is clean in both."""
+        if self.is_clean:
+            return other
+        return self if other.is_clean else Binding(False, self.fields & other.fields)
+
+
+CLEAN = Binding(True)
+UNKNOWN = Binding(False)
+
+
+@record
+class Flow:
+    """The bindings of the rows of a node; `moves` if its rows come and go with a value, and
+    `reads` if a value decides about pairs of rows."""
+
+    bindings: tuple[Binding, ...]
+    moves: bool = False
+    reads: bool = False
+
+
+def reading_clauses(program: Program) -> tuple[bool, ...]:
+    """Return for each clause whether it reads a value of a lattice together with another row."""
+    known = [Flow((CLEAN,) * width) for width in _widths(program)]
+    while True:
+        made = [_clause_flow(clause.body, known) for clause in program.clauses]
+        new = list(known)
+        for clause, flow in zip(program.clauses, made, strict=True):
+            new[clause.head] = _meet(new[clause.head], flow)
+        for index, best in enumerate(program.best):
+            if isinstance(best, plan.JoinedValue):
+                new[index] = _of_lattice(best, new[index])
+        if new == known:
+            return tuple(flow.reads for flow in made)
+        known = new
+
+
+def _widths(program: Program) -> list[int]:
+    """Return the number of bindings of each relation."""
+    widths = [1] * len(program.best)
+    for clause in program.clauses:
+        widths[clause.head] = bindings(clause.body)
+    return widths
+
+
+def _meet(one: Flow, other: Flow) -> Flow:
+    found = [a.meet(b) for a, b in zip(one.bindings, other.bindings, strict=True)]
+    return Flow(tuple(found), one.moves or other.moves)
+
+
+def _of_lattice(best: plan.JoinedValue, flow: Flow) -> Flow:
+    """Return the flow of a relation over a lattice: its key is clean, and its rows only rise."""
+    (binding,) = flow.bindings
+    keys = _fields_read(best.by)
+    is_clean = keys is not None and all(map(binding.has, keys))
+    return Flow((Binding(False, keys if is_clean and keys else frozenset()),), not is_clean)
+
+
+def _fields_read(by: Function) -> Fields | None:
+    """Return the fields that a key is made of; None if it is made of more."""
+    if not isinstance(by, Lifted):
+        return None
+    body = by.body
+    items = body.items if isinstance(body, Display) else (body,)
+    found = [_field(item) for item in items]
+    return None if None in found else frozenset(field[1] for field in found if field is not None)
+
+
+def _field(expr: Expr) -> tuple[int, str | int] | None:
+    """Return the binding and the field that an expression reads; None for other expressions."""
+    match expr:
+        case Attribute(Parameter(place), str(name)):
+            return place, name
+        case Item(Parameter(place), Constant(int(number))):
+            return place, number
+    return None
+
+
+def _clause_flow(body: plan.Node, known: Sequence[Flow]) -> Flow:
+    """Return the flow of the rows of a clause."""
+    chain: list[plan.Node] = []
+    node = body
+    while isinstance(node, plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest):
+        if not free(node):
+            break
+        chain.append(node)
+        node = node.input
+    flow = _base_flow(node, known)
+    has_partner = sides_of(node) is not None and bool(free(node))
+    for each in reversed(chain):
+        flow = _linear_flow(each, flow, has_partner=has_partner)
+    return flow
+
+
+def _base_flow(node: plan.Node, known: Sequence[Flow]) -> Flow:
+    if not free(node):
+        return Flow((CLEAN,) * bindings(node))
+    if isinstance(node, plan.Recursive):
+        return known[node.index]
+    if isinstance(node, plan.Where):
+        return _linear_flow(node, _base_flow(node.input, known), has_partner=False)
+    join = partners_of(node) if isinstance(node, plan.Aggregate) else sides_of(node)
+    if join is None:
+        return Flow((UNKNOWN,) * bindings(node), moves=True, reads=True)
+    left, right = (_base_flow(side, known) for side in (join.left, join.right))
+    both, match = (*left.bindings, *right.bindings), join_match(join)
+    asked = [(match.left_key, left.bindings), (match.right_key, right.bindings), (match.on, both)]
+    is_read = not all(f is None or _is_clean_function(f, given) for f, given in asked)
+    moves = left.moves or right.moves or is_read
+    if isinstance(node, plan.Aggregate):
+        is_all_clean = all(binding.is_clean for binding in both)
+        of = CLEAN if is_all_clean else UNKNOWN
+        return Flow((of,) * bindings(node), moves, reads=moves or not is_all_clean)
+    made = left.bindings if isinstance(node, plan.AntiJoin | plan.SemiJoin) else both
+    return Flow(made, moves, reads=moves)
+
+
+def _linear_flow(node: plan.Node, flow: Flow, *, has_partner: bool) -> Flow:
+    """Return the flow above a linear node."""
+    given = flow.bindings
+    match node:
+        case plan.Where(_, predicate):
+            moves = flow.moves or not _is_clean_function(predicate, given)
+            return Flow(given, moves, flow.reads or (moves and has_partner))
+        case plan.Select(_, function):
+            return Flow((_made(function, given),), flow.moves, flow.reads)
+        case plan.Extend(_, kept, columns):
+            made = [given[place] for place in kept]
+            made += [_made(column, given) for column in columns]
+            return Flow(tuple(made), flow.moves, flow.reads)
+        case plan.SelectMany(_, function) | plan.Unnest(_, function):
+            is_clean = _is_clean_function(function, given)
+            moves = flow.moves or not is_clean
+            of = CLEAN if is_clean else UNKNOWN
+            rows = (of,) if isinstance(node, plan.SelectMany) else (*given, of)
+            return Flow(rows, moves, flow.reads or (moves and has_partner))
+    return Flow((UNKNOWN,) * len(shapes(node)), moves=True, reads=True)
+
+
+def _made(function: Function, given: Sequence[Binding]) -> Binding:
+    """Return what is clean in the value that a function makes."""
+    if not isinstance(function, Lifted):
+        return UNKNOWN
+    body = function.body
+    if _is_clean(body, given):
+        return CLEAN
+    match body:
+        case Parameter(place):
+            return given[place]
+        case Display("tuple", items):
+            return Binding(False, frozenset(_clean_places(items, given)))
+        case Call(Constant(type() as kind), arguments, ()):
+            names = constructor(kind) or ()
+            places = [*_clean_places(arguments, given)]
+            named = [names[place] for place in places if place < len(names)]
+            by_place = places if issubclass(kind, tuple) else []
+            return Binding(False, frozenset([*named, *by_place]) if names else frozenset())
+    return UNKNOWN
+
+
+def _clean_places(items: Sequence[Expr], given: Sequence[Binding]) -> list[int]:
+    return [place for place, item in enumerate(items) if _is_clean(item, given)]
+
+
+def _is_clean_function(function: Function, given: Sequence[Binding]) -> bool:
+    if not isinstance(function, Lifted):
+        return all(binding.is_clean for binding in given)
+    return _is_clean(function.body, given)
+
+
+def _is_clean(expr: Expr, given: Sequence[Binding]) -> bool:
+    """Return True if an expression reads nothing that was made of a value."""
+    read = reads(expr)
+    if all(place < len(given) and given[place].is_clean for place in read):
+        return True
+    found = _field(expr)
+    if found is not None:
+        return found[0] < len(given) and given[found[0]].has(found[1])
+    if isinstance(expr, Parameter | Subquery):
+        return False
+    return all(_is_clean(part, given) for part in parts(expr))

@@ -1,0 +1,126 @@
+"""Relations of recursions over lattices, built from their plans.
+
+    class State: node, variable, value
+    keep=flat(lambda s: s.value), by=lambda s: (s.node, s.variable)
+
+    by         row -> (row.node, row.variable)
+    of         row -> row.value
+    put_value  row, value -> State(row.node, row.variable, value)
+
+In such a recursion the best row of a key (`keep=Min`) is a value as well, namely the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Attribute, Call, Expr, Item, Lifted, Parameter, constant, tuple_of
+from optimizer.expressions.knowledge import constructor
+from optimizer.plans import value_flow
+from optimizer.plans.clauses import Program
+from optimizer.plans.components import strongly_connected
+from optimizer.plans.properties import bindings, nodes, row_shape
+from reactive.engine.codegen.functions import compiled_of
+from reactive.engine.collections.sorting import ranker
+from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.operators.fixpoint.lattice_relation import (
+    LatticeRelation,
+    RisingRelation,
+    SetRelation,
+)
+from reactive.engine.operators.plain import spread_bindings
+from reactive.engine.transactions.patches import with_field
+
+
+def has_lattice(program: Program) -> bool:
+    """Return True if a relation of a recursion is over a lattice."""
+    return any(isinstance(best, plan.JoinedValue) for best in program.best)
+
+
+def reading_clauses(program: Program) -> tuple[bool, ...]:
+    """Return for each clause whether it reads a value of a lattice together with another row."""
+    if not has_lattice(program):
+        return (False,) * len(program.clauses)
+    return value_flow.reading_clauses(program)
+
+
+def rising_relations(program: Program) -> list[RisingRelation]:
+    """Return the empty relations of a recursion of which one is over a lattice."""
+    shape_of = {c.head: row_shape(c.body) for c in program.clauses if bindings(c.body) == 1}
+    made: list[RisingRelation] = []
+    for place, (best, falls) in enumerate(zip(program.best, _falling(program), strict=True)):
+        relation = _relation(best, shape_of.get(place))
+        relation.falls = falls
+        made.append(relation)
+    return made
+
+
+def _relation(best: plan.Best | plan.JoinedValue | None, shape: Any) -> RisingRelation:
+    if best is None:
+        return SetRelation()
+    if isinstance(best, plan.Best):
+        return _best_relation(best)
+    lattice = best.lattice
+    return LatticeRelation(
+        spread_bindings(best.by, 1),
+        spread_bindings(best.value, 1),
+        _put_value(best, shape),
+        lattice.join,
+        bottom=() if lattice.bottom is None else (lattice.bottom,),
+        widen=lattice.widen,
+        widen_at=lattice.widen_at,
+        is_checked=_names_of(shape) is None,
+    )
+
+
+def _best_relation(best: plan.Best) -> LatticeRelation:
+    """Return the relation of the best row of each key: its value is the whole row."""
+    by = spread_bindings(best.by, 1)
+    rank = ranker(spread_bindings(best.value, 1), largest=best.largest)
+
+    def better(one: Row, other: Row) -> Row:
+        return other if rank(other) < rank(one) else one
+
+    return LatticeRelation(
+        lambda row: canonical(by(row)), lambda row: row, lambda row, value: value, better
+    )
+
+
+def _names_of(shape: Any) -> tuple[str | int, ...] | None:
+    """Return the fields of rows of a shape; None if they are not known."""
+    if isinstance(shape, tuple):
+        return tuple(range(len(shape)))
+    return constructor(shape) if isinstance(shape, type) else None
+
+
+def _put_value(best: plan.JoinedValue, shape: Any) -> Callable[[Row, Any], Row]:
+    """Return the function that puts a value into a row."""
+    names = _names_of(shape)
+    if names is None or best.name not in names:
+        field = best.name
+        return lambda row, value: with_field(row, field, value)
+    row, value = Parameter(0), Parameter(1)
+    items: list[Expr] = [
+        value
+        if name == best.name
+        else Attribute(row, name)
+        if isinstance(name, str)
+        else Item(row, constant(name))
+        for name in names
+    ]
+    body = tuple_of(*items) if isinstance(shape, tuple) else Call(constant(shape), tuple(items))
+    return compiled_of(Lifted(body, ("row", "value"), (), 2))
+
+
+def _falling(program: Program) -> list[bool]:
+    """Return for each relation whether it depends on itself by relations without a lattice."""
+    reads: dict[int, list[int]] = {place: [] for place in range(len(program.best))}
+    for clause in program.clauses:
+        if program.best[clause.head] is None:
+            read = {part.index for part in nodes(clause.body) if isinstance(part, plan.Recursive)}
+            reads[clause.head] += [place for place in read if program.best[place] is None]
+    cycles = [group for group in strongly_connected(reads) if len(group) > 1]
+    within = {place for group in cycles for place in group}
+    return [place in within or place in reads[place] for place in range(len(program.best))]
