@@ -24,12 +24,12 @@ from reactive.engine.collections.bag import Multiset
 from reactive.engine.collections.exact import nearest_float
 from reactive.engine.collections.index import NO_MATCH, match_key
 from reactive.engine.collections.order import LAST, sort_key, tie_key
+from reactive.engine.collections.row_fields import with_field
 from reactive.engine.collections.sorted_copies import value_key
 from reactive.engine.collections.sorting import make_sort_key, ranker
 from reactive.engine.collections.zset import NAN, Pair, Row, canonical, is_nan, repeat_by_weight
 from reactive.engine.operators import accumulators
 from reactive.engine.operators.tolerant import Tolerant
-from reactive.engine.transactions.patches import with_field
 from reactive.errors import FixpointError
 
 Bag = Counter[Row]

@@ -71,7 +71,7 @@ ROOT_MODULES = {
         "record",
         "traverse",
     },
-    "reactive": {"__init__", "database", "datalog", "errors", "mypy", "parts", "sql"},
+    "reactive": {"__init__", "database", "datalog", "errors", "lattices", "mypy", "parts", "sql"},
     "spark_backend": {"__init__", "offload"},
 }
 BELOW_ROOMS = ("earlier_names", "errors", "lazy", "record")

@@ -14,26 +14,27 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
 from optimizer.plans.properties import bindings
+from reactive.api import joined_values, lattices
 from reactive.api.aggregates import Aggregation, Max, Min
 from reactive.api.columns import kind_shown, take_callable
 from reactive.api.comprehending import smallest
-from reactive.api.joined_values import joined_value
-from reactive.api.lattices import Lattice
 from reactive.api.relation import AnyRelation, Relation, views_of
 from reactive.engine.compiler.placement import StepDefinition, agree
 from reactive.engine.runtime.boundary import outermost
+
+if TYPE_CHECKING:
+    Keep = Min[Any, Any] | Max[Any, Any] | lattices.Lattice[Any]
 
 T = TypeVar("T")
 U = TypeVar("U")
 V = TypeVar("V")
 By = Callable[[Any], Hashable]
-Keep = Min[Any, Any] | Max[Any, Any] | Lattice[Any]
 
 
 @overload
@@ -187,8 +188,8 @@ def _best_of(body: plan.Node, name: str | None, keep: Any, by: Any) -> Kept:
             f"fixpoint{of} has {given}= but no {missing}=\n"
             "  keep=Min(value) says which row is best, by=key among which rows"
         )
-    if isinstance(keep, Lattice):
-        return joined_value(body, keep, by, of)
+    if isinstance(keep, lattices.Lattice):
+        return joined_values.joined_value(body, keep, by, of)
     if not isinstance(keep, Min | Max):
         raise PlanError(
             f"keep={kind_shown(keep)}{of}: only Min(...) and Max(...) say which row is best\n"

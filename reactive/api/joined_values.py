@@ -76,7 +76,7 @@ def _functions(lattice: Lattice[Any]) -> tuple[Opaque, ...]:
     return tuple(found)
 
 
-class _Reading:
+class _ReadRow:
     """A row that only tells which fields are read of it."""
 
     def __getattr__(self, name: str) -> _FieldRead:
@@ -98,7 +98,7 @@ class _FieldRead:
 def _probed(function: Callable[[Any], Any]) -> Any:
     """Return what a callable makes of a row that tells its fields; None if it cannot."""
     try:
-        return function(_Reading())
+        return function(_ReadRow())
     except Exception:  # it does more than to read fields
         return None
 

@@ -87,7 +87,7 @@ def check(lattice: Lattice[V], values: Iterable[V]) -> None:
     >>> from reactive.lattices import Lattice, check
     >>> check(Lattice(lambda a, b: a + b), [1, 2])
     Traceback (most recent call last):
-    reactive.errors.PlanError: the join of a lattice is not idempotent: join(1, 1) is 2
+    optimizer.errors.PlanError: the join of a lattice is not idempotent: join(1, 1) is 2
     """
     some = list(values)
     join = lattice.join

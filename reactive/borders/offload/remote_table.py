@@ -40,6 +40,7 @@ from reactive.api.table import Table
 from reactive.api.view import View
 from reactive.borders.sources.ingestion import Ingestion
 from reactive.borders.sources.net_changes import UnfitRow
+from reactive.engine.collections import row_fields
 from reactive.engine.collections.zset import Pair, Row, consolidate, negate, repeat_by_weight
 from reactive.engine.dataflow.node import Node
 from reactive.engine.remote.remote import (
@@ -172,7 +173,7 @@ class RemoteTable(Table[T, Any]):
         """Replace the row of a key by a copy with other fields; a scan of the table."""
         old = self[key]
         patches.check_fields(self.name, old, fields)
-        self.update(old, patches.copy_with_fields(old, fields))
+        self.update(old, row_fields.copy_with_fields(old, fields))
 
     def __getitem__(self, key: Hashable) -> T:
         """Return the row with a key; a scan of the table."""

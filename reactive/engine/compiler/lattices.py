@@ -23,15 +23,13 @@ from optimizer.plans.clauses import Program
 from optimizer.plans.components import strongly_connected
 from optimizer.plans.properties import bindings, nodes, row_shape
 from reactive.engine.codegen.functions import compiled_of
+from reactive.engine.collections.row_fields import with_field
 from reactive.engine.collections.sorting import ranker
 from reactive.engine.collections.zset import Row, canonical
-from reactive.engine.operators.fixpoint.lattice_relation import (
-    LatticeRelation,
-    RisingRelation,
-    SetRelation,
-)
+from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
+from reactive.engine.operators.fixpoint.rising_relation import RisingRelation
+from reactive.engine.operators.fixpoint.set_relation import SetRelation
 from reactive.engine.operators.plain import spread_bindings
-from reactive.engine.transactions.patches import with_field
 
 
 def has_lattice(program: Program) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 
 from optimizer import plan
 from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.row_fields import with_field
 from reactive.engine.collections.sorting import Rank, ranker
 from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.reference.asking import inputs_of, reads, relations_asked
@@ -29,7 +30,6 @@ from reactive.engine.reference.bags import Bag, Of, apply_changes, bag_delta, ca
 from reactive.engine.reference.changes import change_of_node
 from reactive.engine.reference.parts import Constant, InputRows, NodeChange
 from reactive.engine.runtime.progress import SILENT, Progress
-from reactive.engine.transactions.patches import with_field
 from reactive.errors import FixpointError
 
 RECURSIONS = (plan.Fixpoint, plan.Component, plan.Iterate)

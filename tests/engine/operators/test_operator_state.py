@@ -63,6 +63,7 @@ COMPUTED = {
     **dict.fromkeys(
         ("MovingWindow", "OrderBy", "Top", "Sequences"), "sorts rows, which is done in C"
     ),
+    "LatticeFixpoint": "holds values of the user's lattice, which a new program may join otherwise",
     **dict.fromkeys(("Reduce", "KeptGroups"), "holds what a function of the user has made"),
     **dict.fromkeys(
         (

@@ -25,8 +25,8 @@ from typing import Any
 from reactive.engine.collections.zset import Pairs, UniformDelta
 from reactive.engine.operators.fixpoint.delta_rules import BinaryRule, Circuit, Fed
 from reactive.engine.operators.fixpoint.fixpoint import Fixpoint
-from reactive.engine.operators.fixpoint.lattice_relation import RISEN, RisingRelation
 from reactive.engine.operators.fixpoint.loops import RecursiveIndex
+from reactive.engine.operators.fixpoint.rising_relation import RISEN, RisingRelation
 from reactive.errors import FixpointError
 
 

@@ -20,9 +20,6 @@ Invariants, between two calls
 3. A value never falls while others rise. So each key is reset at most once per commit, and a value
    that rises round a loop in many steps falls in one.
 
-`SetRelation` is a relation of the same recursion without a lattice: each row is a key. Its rows
-may also leave while values rise, because they may be made of values.
-
 State:  per member three numbers; per key its row, value and round.
 Cost:   O(1) per derivation; per key that rises, a join per new member; per key that lost a
         derivation, a join per member, until the value is reached.
@@ -33,112 +30,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
 from typing import Any
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, canonical
-from reactive.engine.operators.aggregate import State
-from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelation
-
-RISEN = 1 << 62
-"""The round of rows whose value no round justifies: later than all others."""
-Value = Any
-Moves = tuple[list[Pair], list[Row], list[Row]]
-"""Replaced rows with their negative rounds; new rows of this round; new rows of `RISEN`."""
-
-
-class Cell:
-    """The members of a key, and its row; absent if `since` is 0."""
-
-    __slots__ = ("key", "members", "row", "since", "value")
-
-    def __init__(self, key: Any, row: Row) -> None:
-        self.key = key
-        self.row = row
-        self.since = 0
-        self.value: Value = None
-        self.members: dict[Value, tuple[int, int, int]] = {}
-        """Per value the number of its derivations, of those of a finite round, and of those among
-        them that are not well-founded."""
-
-
-class RisingRelation(RecursiveRelation):
-    """What relations of a recursion over a lattice have in common."""
-
-    __slots__ = ("_counted", "_doubted", "_shaken", "cells", "falls", "is_rising", "risen")
-
-    def __init__(self) -> None:
-        self.cells: dict[Any, Cell] = {}
-        self.risen = 0
-        """Number of rows that are present since `RISEN`."""
-        self.falls = False
-        """True if rows also fall while others rise: those that depend on each other as a set."""
-        super().__init__()
-
-    def _begin(self) -> None:
-        super()._begin()
-        self.is_rising = False
-        self._was_empty = not self.cells
-        self._counted = self.derivations, self.risen
-        self._shaken: dict[Cell, None] = {}
-        self._doubted: dict[Cell, None] = {}
-
-    @property
-    def has_only_ones(self) -> bool:
-        return False
-
-    def take(self, derivations: Pairs) -> None:
-        self.follow(derivations)
-
-    def follow(self, derivations: Pairs) -> None:
-        raise NotImplementedError
-
-    def reset_risen(self) -> None:
-        """Note all rows that no round justifies, as if each had lost a derivation."""
-        raise NotImplementedError
-
-    def rise(self, now: int) -> Moves:
-        """Remove replaced rows; return them and the rows that replace them or are new."""
-        raise NotImplementedError
-
-    def unsettled(self) -> Iterator[tuple[Row, Value]]:
-        """Iterate over rows that are not what their members give, each with what they give."""
-        raise NotImplementedError
-
-    def sweep(self) -> None:
-        """Forget keys without members."""
-
-    def put(self, rows: list[Row], since: int) -> None:
-        """Insert rows that `rise` returned."""
-        if rows:
-            self._note(_restore_rounds, (self.rounds, [(row, None) for row in rows]))
-            self.rounds.update(zip(rows, repeat(since), strict=False))
-
-    def _remove_row(self, row: Row, since: int) -> None:
-        self._note(_restore_rounds, (self.rounds, [(row, since)]))
-        self._leaving[row] = since
-        del self.rounds[row]
-        if since == RISEN:
-            self.risen -= 1
-
-    def leave(self, *, dated: bool = True) -> Sequence[Pair]:
-        raise NotImplementedError
-
-    def undo(self) -> None:
-        if self._was_empty:
-            self.cells.clear()
-            self.rounds.clear()
-            self._log = []
-        self.derivations, self.risen = self._counted
-        super().undo()
-
-    def _empty(self, before: Any) -> None:
-        super()._empty(before)
-        self.cells, self.risen = {}, 0
-
-    def state(self) -> State | None:
-        """Return None: the recursion is evaluated again when it is opened."""
-        return None
+from reactive.engine.operators.fixpoint.rising_relation import (
+    RISEN,
+    Cell,
+    Moves,
+    RisingRelation,
+    Value,
+    restore_cell,
+    restore_member,
+    restore_row,
+)
 
 
 class LatticeRelation(RisingRelation):
@@ -218,14 +122,14 @@ class LatticeRelation(RisingRelation):
             cell = cells.get(key)
             if cell is None:
                 if logs:
-                    self._log.append((_restore_cell, (cells, key, None)))
+                    self._log.append((restore_cell, (cells, key, None)))
                 cell = cells[key] = Cell(key, row)
             elif self._is_checked:
                 self._check_rest(cell, row)
             members = cell.members
             counts = members.get(value)
             if logs:
-                self._log.append((_restore_member, (members, value, counts)))
+                self._log.append((restore_member, (members, value, counts)))
             is_late = finite and cell.since and since >= cell.since
             self.derivations += 1
             if counts is None or counts[0] < 1:
@@ -247,11 +151,11 @@ class LatticeRelation(RisingRelation):
         key = self._by(row)
         cell = self.cells.get(key)
         if cell is None:
-            self._note(_restore_cell, (self.cells, key, None))
+            self._note(restore_cell, (self.cells, key, None))
             cell = self.cells[key] = Cell(key, row)
         members = cell.members
         counts = members.get(value)
-        self._note(_restore_member, (members, value, counts))
+        self._note(restore_member, (members, value, counts))
         finite = int(since != RISEN)
         is_late = int(bool(finite and cell.since and since >= cell.since))
         total, ended, late = (0, 0, 0) if counts is None else counts
@@ -347,12 +251,12 @@ class LatticeRelation(RisingRelation):
     def _set(self, cell: Cell, row: Row, since: int, value: Value) -> None:
         """Set the row of a key; all its finite derivations are well-founded from then on."""
         if not self._was_empty:
-            self._log.append((_restore_row, (cell, cell.row, cell.since, cell.value)))
+            self._log.append((restore_row, (cell, cell.row, cell.since, cell.value)))
         cell.row, cell.since, cell.value = row, since, value
         members = cell.members
         for each, (total, ended, late) in members.items():
             if late:
-                self._note(_restore_member, (members, each, members[each]))
+                self._note(restore_member, (members, each, members[each]))
                 members[each] = (total, ended, 0)
 
     def _row(self, cell: Cell, rows: list[Row], value: Value) -> Row:
@@ -441,7 +345,7 @@ class LatticeRelation(RisingRelation):
     def sweep(self) -> None:
         for cell in self._doubted:
             if not cell.members and not cell.since and cell.key in self.cells:
-                self._note(_restore_cell, (self.cells, cell.key, cell))
+                self._note(restore_cell, (self.cells, cell.key, cell))
                 del self.cells[cell.key]
         self._doubted = {}
 
@@ -453,188 +357,5 @@ class LatticeRelation(RisingRelation):
         return len(self.rounds), size
 
 
-class SetRelation(RisingRelation):
-    """Relation of a recursion over a lattice that is a set of rows.
-
-    Its rows may be made of values, so they leave as values rise. Rows that depend on each other
-    (`falls`) first leave and then enter again, if others support them.
-
-    >>> relation = SetRelation()
-    >>> relation.take([("a", 1), ("b", 1)])
-    >>> relation.rise(2)
-    ([], ['a', 'b'], [])
-    """
-
-    __slots__ = ("_fresh_cells", "_lost_cells")
-
-    def _begin(self) -> None:
-        super()._begin()
-        self._fresh_cells: dict[Cell, None] = {}
-        self._lost_cells: dict[Cell, None] = {}
-
-    def follow(self, derivations: Pairs) -> None:
-        """Count derivations that come and go."""
-        self.touched += len(derivations)
-        logs = not self._was_empty
-        cells, fresh, log = self.cells, self._fresh_cells, self._log
-        for row, weight in derivations:
-            since = weight if weight > 0 else -weight
-            sign = 1 if weight > 0 else -1
-            finite = 0 if since == RISEN else sign
-            cell = cells.get(row)
-            if cell is None:
-                if logs:
-                    log.append((_restore_cell, (cells, row, None)))
-                cell = cells[row] = Cell(row, row)
-                total, ended, late = sign, finite, 0
-            else:
-                total, ended, late = cell.value
-                total += sign
-                ended += finite
-                if finite and cell.since and since >= cell.since:
-                    late += finite
-                    finite = 0
-            if logs:
-                log.append((_restore_row, (cell, row, cell.since, cell.value)))
-            cell.value = (total, ended, late)
-            self.derivations += sign
-            if not cell.since:
-                fresh[cell] = None
-            elif sign < 0:
-                self._lose(cell)
-
-    def _lose(self, cell: Cell) -> None:
-        """Note a present row that lost a derivation."""
-        if self.falls or not self.is_rising:
-            self.vanished += 1
-            self._lost_cells[cell] = None
-        else:
-            self._shaken[cell] = None
-
-    def reset_risen(self) -> None:
-        if self.risen:
-            self._lost_cells.update(
-                [(cell, None) for cell in self.cells.values() if cell.since == RISEN]
-            )
-
-    @property
-    def is_losing(self) -> bool:
-        return bool(self._lost_cells)
-
-    def leave(self, *, dated: bool = True) -> Sequence[Pair]:
-        """Remove rows without a well-founded derivation."""
-        lost, self._lost_cells, self._leaving = self._lost_cells, {}, {}
-        out: list[Pair] = []
-        for cell in lost:
-            _, ended, late = cell.value
-            if cell.since and ended <= late:
-                out.append(self._put_off(cell))
-                self._fresh_cells[cell] = None
-        return out
-
-    def rise(self, now: int) -> Moves:
-        fresh, self._fresh_cells = self._fresh_cells, {}
-        shaken, self._shaken = self._shaken, {}
-        self._leaving = {}
-        removed: list[Pair] = []
-        entering: list[Row] = []
-        risen: list[Row] = []
-        entered: list[Row] = []
-        logs = not self._was_empty
-        for cell in fresh:
-            total, ended, _ = cell.value
-            if cell.since:
-                continue
-            if total < 1:
-                self._doubted[cell] = None
-                continue
-            if logs:
-                self._log.append((_restore_row, (cell, cell.row, cell.since, cell.value)))
-            cell.value = (total, ended, 0)
-            entered.append(cell.row)
-            if ended > 0:
-                cell.since = now
-                entering.append(cell.row)
-            else:
-                cell.since = RISEN
-                risen.append(cell.row)
-        for cell in shaken:
-            total, ended, late = cell.value
-            since = cell.since
-            if not since:
-                continue
-            if total < 1:
-                removed.append(self._put_off(cell))
-                self._doubted[cell] = None
-            elif since != RISEN and ended <= late:
-                removed.append(self._put_off(cell, is_gone=False))
-                cell.since = RISEN
-                risen.append(cell.row)
-        self.risen += len(risen)
-        if entered:
-            self._entered.append(entered)
-        return removed, entering, risen
-
-    def _put_off(self, cell: Cell, *, is_gone: bool = True) -> Pair:
-        """Remove a row; return it with its negative round."""
-        row, since = cell.row, cell.since
-        self._note(_restore_row, (cell, row, since, cell.value))
-        self._remove_row(row, since)
-        total, ended, _ = cell.value
-        cell.since, cell.value = 0, (total, ended, 0)
-        if is_gone:
-            self._left.append((row,))
-        return row, -since
-
-    def unsettled(self) -> Iterator[tuple[Row, Value]]:
-        return iter(())
-
-    def sweep(self) -> None:
-        for cell in self._doubted:
-            if not cell.since and not cell.value[0] and self.cells.get(cell.key) is cell:
-                self._note(_restore_cell, (self.cells, cell.key, cell))
-                del self.cells[cell.key]
-        self._doubted = {}
-
-    def footprint(self) -> tuple[int, int]:
-        """Return the number of rows, and the bytes of the dictionaries and numbers."""
-        size = sys.getsizeof(self.rounds) + sys.getsizeof(self.cells)
-        return len(self.rounds), size + sum(map(sys.getsizeof, self.cells.values()))
-
-
 _NONE: Any = object()
 _NO_COUNTS = (0, 0, 0)
-
-
-# Each function below restores what was there before a change, so that it may be called for a
-# change that was not made.
-
-
-def _restore_cell(change: tuple[dict[Any, Cell], Any, Cell | None]) -> None:
-    cells, key, cell = change
-    if cell is None:
-        cells.pop(key, None)
-    else:
-        cells[key] = cell
-
-
-def _restore_member(change: tuple[dict[Value, Any], Value, Any]) -> None:
-    members, value, counts = change
-    if counts is None:
-        members.pop(value, None)
-    else:
-        members[value] = counts
-
-
-def _restore_row(change: tuple[Cell, Row, int, Value]) -> None:
-    cell, row, since, value = change
-    cell.row, cell.since, cell.value = row, since, value
-
-
-def _restore_rounds(change: tuple[dict[Row, int], list[tuple[Row, int | None]]]) -> None:
-    rounds, before = change
-    for row, since in before:
-        if since is None:
-            rounds.pop(row, None)
-        else:
-            rounds[row] = since

@@ -1,0 +1,155 @@
+"""What relations of a recursion over a lattice have in common: cells, rounds and their undo log.
+
+A cell is a key with its row. A commit first lets rows fall, then rise (`lattice_relation.py`).
+
+State:  per key its row and round.
+Cost:   O(1) per row that is removed or inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any
+
+from reactive.engine.collections.zset import Pair, Pairs, Row
+from reactive.engine.operators.aggregate import State
+from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelation
+
+RISEN = 1 << 62
+"""The round of rows whose value no round justifies: later than all others."""
+Value = Any
+Moves = tuple[list[Pair], list[Row], list[Row]]
+"""Replaced rows with their negative rounds; new rows of this round; new rows of `RISEN`."""
+
+
+class Cell:
+    """The members of a key, and its row; absent if `since` is 0."""
+
+    __slots__ = ("key", "members", "row", "since", "value")
+
+    def __init__(self, key: Any, row: Row) -> None:
+        self.key = key
+        self.row = row
+        self.since = 0
+        self.value: Value = None
+        self.members: dict[Value, tuple[int, int, int]] = {}
+        """Per value the number of its derivations, of those of a finite round, and of those among
+        them that are not well-founded."""
+
+
+class RisingRelation(RecursiveRelation):
+    """What relations of a recursion over a lattice have in common."""
+
+    __slots__ = ("_counted", "_doubted", "_shaken", "cells", "falls", "is_rising", "risen")
+
+    def __init__(self) -> None:
+        self.cells: dict[Any, Cell] = {}
+        self.risen = 0
+        """Number of rows that are present since `RISEN`."""
+        self.falls = False
+        """True if rows also fall while others rise: those that depend on each other as a set."""
+        super().__init__()
+
+    def _begin(self) -> None:
+        super()._begin()
+        self.is_rising = False
+        self._was_empty = not self.cells
+        self._counted = self.derivations, self.risen
+        self._shaken: dict[Cell, None] = {}
+        self._doubted: dict[Cell, None] = {}
+
+    @property
+    def has_only_ones(self) -> bool:
+        return False
+
+    def take(self, derivations: Pairs) -> None:
+        self.follow(derivations)
+
+    def follow(self, derivations: Pairs) -> None:
+        raise NotImplementedError
+
+    def reset_risen(self) -> None:
+        """Note all rows that no round justifies, as if each had lost a derivation."""
+        raise NotImplementedError
+
+    def rise(self, now: int) -> Moves:
+        """Remove replaced rows; return them and the rows that replace them or are new."""
+        raise NotImplementedError
+
+    def unsettled(self) -> Iterator[tuple[Row, Value]]:
+        """Iterate over rows that are not what their members give, each with what they give."""
+        raise NotImplementedError
+
+    def sweep(self) -> None:
+        """Forget keys without members."""
+
+    def put(self, rows: list[Row], since: int) -> None:
+        """Insert rows that `rise` returned."""
+        if rows:
+            self._note(restore_rounds, (self.rounds, [(row, None) for row in rows]))
+            self.rounds.update(zip(rows, repeat(since), strict=False))
+
+    def _remove_row(self, row: Row, since: int) -> None:
+        self._note(restore_rounds, (self.rounds, [(row, since)]))
+        self._leaving[row] = since
+        del self.rounds[row]
+        if since == RISEN:
+            self.risen -= 1
+
+    def leave(self, *, dated: bool = True) -> Sequence[Pair]:
+        raise NotImplementedError
+
+    def undo(self) -> None:
+        if self._was_empty:
+            self.cells.clear()
+            self.rounds.clear()
+            self._log = []
+        self.derivations, self.risen = self._counted
+        super().undo()
+
+    def _empty(self, before: Any) -> None:
+        super()._empty(before)
+        self.cells, self.risen = {}, 0
+
+    def state(self) -> State | None:
+        """Return None: the recursion is evaluated again when it is opened."""
+        return None
+
+
+# Each function below restores what was there before a change, so that it may be called for a
+# change that was not made.
+
+
+def restore_cell(change: tuple[dict[Any, Cell], Any, Cell | None]) -> None:
+    """Restore the cell of a key, or that there was none."""
+    cells, key, cell = change
+    if cell is None:
+        cells.pop(key, None)
+    else:
+        cells[key] = cell
+
+
+def restore_member(change: tuple[dict[Value, Any], Value, Any]) -> None:
+    """Restore the numbers of a value, or that there were none."""
+    members, value, counts = change
+    if counts is None:
+        members.pop(value, None)
+    else:
+        members[value] = counts
+
+
+def restore_row(change: tuple[Cell, Row, int, Value]) -> None:
+    """Restore the row of a key, with its round and value."""
+    cell, row, since, value = change
+    cell.row, cell.since, cell.value = row, since, value
+
+
+def restore_rounds(change: tuple[dict[Row, int], list[tuple[Row, int | None]]]) -> None:
+    """Restore the rounds of rows, or that they were not present."""
+    rounds, before = change
+    for row, since in before:
+        if since is None:
+            rounds.pop(row, None)
+        else:
+            rounds[row] = since
