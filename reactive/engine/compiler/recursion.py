@@ -118,12 +118,9 @@ class _Builder:
 
     def add(self, clause: Clause, *, reads_values: bool) -> None:
         """Add the operator of a clause; `reads_values` as `reading_clauses` returns it."""
-        circuit = self.circuit
-        before = {id(rule) for rule, _ in (*circuit.left, *circuit.right, *circuit.fed)}
         self._add(clause)
         if reads_values:
-            after = {id(rule) for rule, _ in (*circuit.left, *circuit.right, *circuit.fed)}
-            circuit.value_rules |= after - before
+            self.circuit.value_rules.add(id(self.circuit.rules[-1]))
 
     def _add(self, clause: Clause) -> None:
         circuit = self.circuit
