@@ -17,6 +17,7 @@ from reactive.api.columns import is_parameter
 from reactive.api.internal_interface import engine_of
 from reactive.engine.runtime.large_stack import call_with_large_stack, has_large_stack
 from reactive.languages.sql.expressions import predicate, scalar
+from reactive.languages.sql.functions import lambdas
 from reactive.languages.sql.queries import query
 from reactive.languages.sql.queries.grouping import freed, misreadings_told
 from reactive.languages.sql.queries.kinds import read_query as read_query
@@ -214,10 +215,19 @@ def _of_rows(expr: Expr, bindings: int) -> Lifted:
 
 
 def _read_value(node: Any, scope: Scope) -> TypedValue:
-    """Return the value of a node; ARRAY of a query is an array of all its rows."""
+    """Return the value of a node; ARRAY of a query is an array of all its rows.
+
+    `[x + 1 for x in l]` is one, too.
+    """
+    if isinstance(node, exp.Array) and _is_of(exp.Comprehension, node.expressions):
+        return lambdas.comprehension(node.expressions[0], scope)
     if isinstance(node, exp.Array) and _is_of_query(node.expressions):
         return query.array_of_query(node.expressions[0], scope)
     return scalar.value(node, scope)
+
+
+def _is_of(kind: type[exp.Expr], parts: list[Any]) -> bool:
+    return len(parts) == 1 and isinstance(parts[0], kind)
 
 
 def _is_of_query(parts: list[Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.languages.sql.functions import arrays, texts, times
+from reactive.languages.sql.functions import arrays, lambdas, texts, times
 from reactive.languages.sql.functions.arrays import Maker as Maker
 from reactive.languages.sql.functions.arrays import function_name as function_name
 
@@ -18,6 +18,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     **times.NUMBER_FUNCTIONS,
     **times.TIME_FUNCTIONS,
     **arrays.TABLE,
+    **lambdas.TABLE,
     **texts.CHOICE_FUNCTIONS,
 }
 NAMES: tuple[str, ...] = tuple(
@@ -36,12 +37,12 @@ NAMES: tuple[str, ...] = tuple(
 """The names of the functions, for messages."""
 
 _WORDS = """
-array_cosine_similarity array_grade_up array_select array_slice array_transform array_value
+array_cosine_similarity array_grade_up array_select array_slice array_value
 array_where array_zip bar cot current_setting damerau_levenshtein decode element_at encode
 flatten format from_base64 from_hex gamma getvariable greatest_common_divisor hamming hash jaccard
 jaro_similarity jaro_winkler_similarity json_array_length json_extract json_extract_string
-least_common_multiple lgamma list_aggregate list_apply list_filter list_grade_up list_histogram
-list_reduce list_resize list_select list_transform list_where list_zip make_timestamp_ns map
+least_common_multiple lgamma list_aggregate list_grade_up list_histogram
+list_resize list_select list_where list_zip make_timestamp_ns map
 map_entries map_extract map_keys map_values nextafter nfc_normalize printf random regexp_escape
 regexp_extract_all regexp_split_to_array sha1 sha256 signbit strip_accents struct_insert
 timezone_hour timezone_minute to_json try_strptime txid_current unbin unhex union_value url_decode
