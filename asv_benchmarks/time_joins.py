@@ -8,7 +8,8 @@
 python -m asv_benchmarks.time_joins [--rows 20000] [--part 100]
 
 Both sides keep what they show, and give a listener the rows that come and go; of look-ups, nothing
-is kept. Targets: as-of 3 times, look-ups 2 times, sessions 4 times.
+is kept but the relation. The figures are of one row, in commits of one and of many rows. Targets:
+as-of 3 times, look-ups 2 times, sessions 4 times.
 """
 
 from __future__ import annotations
