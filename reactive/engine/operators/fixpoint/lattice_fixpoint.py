@@ -33,10 +33,11 @@ from reactive.errors import FixpointError
 class LatticeFixpoint(Fixpoint):
     """Emit one delta per named relation, of which at least one is over a lattice."""
 
-    __slots__ = ("_relations",)
+    __slots__ = ("_following", "_relations")
 
     def __init__(self, circuit: Circuit) -> None:
         super().__init__(circuit)
+        self._following: list[tuple[RecursiveIndex, int]] | None = None
         self._relations: list[RisingRelation] = circuit.relations  # type: ignore[assignment]
 
     def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
@@ -95,10 +96,9 @@ class LatticeFixpoint(Fixpoint):
             for rule, of in circuit.left
             if changed[of]
         ]
-        for recursive_index in circuit.recursive_indexes:
-            delta = changed[circuit.relations.index(recursive_index.relation)]
-            if recursive_index.follows and delta:
-                recursive_index.change(delta)
+        for recursive_index, of in self._following_indexes():
+            if changed[of]:
+                recursive_index.change(changed[of])
         out += [
             (rule.head, self._from(rule, rule.from_right, changed[of], is_left=False))
             for rule, of in circuit.right
@@ -106,6 +106,17 @@ class LatticeFixpoint(Fixpoint):
         ]
         for head, derivations in out:
             circuit.relations[head].follow(derivations)
+
+    def _following_indexes(self) -> list[tuple[RecursiveIndex, int]]:
+        """Return the indexes that follow the rounds, with the places of their relations."""
+        if self._following is None:
+            circuit = self._circuit
+            self._following = [
+                (index, circuit.relations.index(index.relation))
+                for index in circuit.recursive_indexes
+                if index.follows
+            ]
+        return self._following
 
     def _from(self, rule: Any, derive: Any, delta: UniformDelta, *, is_left: bool) -> Pairs:
         """Return the derivations of new rows; a partner of a later round dates them."""

@@ -32,7 +32,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, canonical
+from reactive.engine.collections.zset import Pair, Pairs, Row, canonical
 from reactive.engine.operators.fixpoint.rising_relation import (
     RISEN,
     Cell,
@@ -96,25 +96,12 @@ class LatticeRelation(RisingRelation):
     def follow(self, derivations: Pairs) -> None:
         """Count derivations that come and go; those of a batch come from rows of one round."""
         self.touched += len(derivations)
-        if type(derivations) is UniformDelta and derivations.weight > 0:
-            self._add(derivations.rows, derivations.weight)
-            return
-        for row, weight in derivations:
-            if weight > 0:
-                self._add((row,), weight)
-            else:
-                self._uncount(row, -weight)
-
-    def _add(self, rows: Sequence[Row], since: int) -> None:
-        cells, by, of, bottom, fresh = (
-            self.cells,
-            self._by,
-            self._of,
-            self._bottom,
-            self._fresh_rows,
-        )
-        finite, logs = int(since != RISEN), not self._was_empty
-        for row in rows:
+        cells, by, of, bottom = self.cells, self._by, self._of, self._bottom
+        fresh, log, logs = self._fresh_rows, self._log, not self._was_empty
+        for row, since in derivations:
+            if since < 0:
+                self._uncount(row, -since)
+                continue
             value = of(row)
             if bottom and value == bottom[0]:
                 continue
@@ -122,27 +109,28 @@ class LatticeRelation(RisingRelation):
             cell = cells.get(key)
             if cell is None:
                 if logs:
-                    self._log.append((restore_cell, (cells, key, None)))
+                    log.append((restore_cell, (cells, key, None)))
                 cell = cells[key] = Cell(key, row)
             elif self._is_checked:
                 self._check_rest(cell, row)
             members = cell.members
             counts = members.get(value)
             if logs:
-                self._log.append((restore_member, (members, value, counts)))
-            is_late = finite and cell.since and since >= cell.since
+                log.append((restore_member, (members, value, counts)))
             self.derivations += 1
-            if counts is None or counts[0] < 1:
-                new = fresh.get(cell)
-                if new is None:
-                    fresh[cell] = [row]
-                else:
-                    new.append(row)
-            if counts is None:
-                members[value] = (1, finite, int(is_late))
+            finite = 0 if since == RISEN else 1
+            late = 1 if finite and since >= cell.since > 0 else 0
+            if counts is not None:
+                members[value] = (counts[0] + 1, counts[1] + finite, counts[2] + late)
+                if counts[0] > 0:
+                    continue
             else:
-                total, ended, late = counts
-                members[value] = (total + 1, ended + finite, late + is_late)
+                members[value] = (1, finite, late)
+            new = fresh.get(cell)
+            if new is None:
+                fresh[cell] = [row]
+            else:
+                new.append(row)
 
     def _uncount(self, row: Row, since: int) -> None:
         value = self._of(row)

@@ -23,10 +23,21 @@ Moves = tuple[list[Pair], list[Row], list[Row]]
 """Replaced rows with their negative rounds; new rows of this round; new rows of `RISEN`."""
 
 
-class Cell:
-    """The members of a key, and its row; absent if `since` is 0."""
+class RowCell:
+    """A row with what is known of it; absent if `since` is 0."""
 
-    __slots__ = ("key", "members", "row", "since", "value")
+    __slots__ = ("row", "since", "value")
+
+    def __init__(self, row: Row, value: Value) -> None:
+        self.row = row
+        self.since = 0
+        self.value = value
+
+
+class Cell(RowCell):
+    """The members of a key, and its row."""
+
+    __slots__ = ("key", "members")
 
     def __init__(self, key: Any, row: Row) -> None:
         self.key = key
@@ -44,7 +55,7 @@ class RisingRelation(RecursiveRelation):
     __slots__ = ("_counted", "_doubted", "_shaken", "cells", "falls", "is_rising", "risen")
 
     def __init__(self) -> None:
-        self.cells: dict[Any, Cell] = {}
+        self.cells: dict[Any, Any] = {}
         self.risen = 0
         """Number of rows that are present since `RISEN`."""
         self.falls = False
@@ -56,8 +67,8 @@ class RisingRelation(RecursiveRelation):
         self.is_rising = False
         self._was_empty = not self.cells
         self._counted = self.derivations, self.risen
-        self._shaken: dict[Cell, None] = {}
-        self._doubted: dict[Cell, None] = {}
+        self._shaken: dict[Any, None] = {}
+        self._doubted: dict[Any, None] = {}
 
     @property
     def has_only_ones(self) -> bool:
@@ -121,7 +132,7 @@ class RisingRelation(RecursiveRelation):
 # change that was not made.
 
 
-def restore_cell(change: tuple[dict[Any, Cell], Any, Cell | None]) -> None:
+def restore_cell(change: tuple[dict[Any, Any], Any, Any]) -> None:
     """Restore the cell of a key, or that there was none."""
     cells, key, cell = change
     if cell is None:
@@ -139,7 +150,7 @@ def restore_member(change: tuple[dict[Value, Any], Value, Any]) -> None:
         members[value] = counts
 
 
-def restore_row(change: tuple[Cell, Row, int, Value]) -> None:
+def restore_row(change: tuple[RowCell, Row, int, Value]) -> None:
     """Restore the row of a key, with its round and value."""
     cell, row, since, value = change
     cell.row, cell.since, cell.value = row, since, value

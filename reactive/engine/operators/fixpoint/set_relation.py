@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from reactive.engine.collections.zset import Pair, Pairs, Row
 from reactive.engine.operators.fixpoint.rising_relation import (
     RISEN,
-    Cell,
     Moves,
     RisingRelation,
+    RowCell,
     Value,
     restore_cell,
     restore_row,
@@ -40,8 +40,8 @@ class SetRelation(RisingRelation):
 
     def _begin(self) -> None:
         super()._begin()
-        self._fresh_cells: dict[Cell, None] = {}
-        self._lost_cells: dict[Cell, None] = {}
+        self._fresh_cells: dict[RowCell, None] = {}
+        self._lost_cells: dict[RowCell, None] = {}
 
     def follow(self, derivations: Pairs) -> None:
         """Count derivations that come and go."""
@@ -56,25 +56,25 @@ class SetRelation(RisingRelation):
             if cell is None:
                 if logs:
                     log.append((restore_cell, (cells, row, None)))
-                cell = cells[row] = Cell(row, row)
-                total, ended, late = sign, finite, 0
-            else:
-                total, ended, late = cell.value
-                total += sign
-                ended += finite
-                if finite and cell.since and since >= cell.since:
-                    late += finite
-                    finite = 0
+                cell = cells[row] = RowCell(row, (sign, finite, 0))
+                fresh[cell] = None
+                continue
+            total, ended, late = cell.value
             if logs:
                 log.append((restore_row, (cell, row, cell.since, cell.value)))
-            cell.value = (total, ended, late)
-            self.derivations += sign
             if not cell.since:
+                cell.value = (total + sign, ended + finite, late)
                 fresh[cell] = None
-            elif sign < 0:
+                continue
+            if finite and since >= cell.since:
+                late += finite
+            cell.value = (total + sign, ended + finite, late)
+            if sign < 0:
                 self._lose(cell)
+        gone = sum([weight < 0 for _, weight in derivations])
+        self.derivations += len(derivations) - 2 * gone
 
-    def _lose(self, cell: Cell) -> None:
+    def _lose(self, cell: RowCell) -> None:
         """Note a present row that lost a derivation."""
         if self.falls or not self.is_rising:
             self.vanished += 1
@@ -146,7 +146,7 @@ class SetRelation(RisingRelation):
             self._entered.append(entered)
         return removed, entering, risen
 
-    def _put_off(self, cell: Cell, *, is_gone: bool = True) -> Pair:
+    def _put_off(self, cell: RowCell, *, is_gone: bool = True) -> Pair:
         """Remove a row; return it with its negative round."""
         row, since = cell.row, cell.since
         self._note(restore_row, (cell, row, since, cell.value))
@@ -162,9 +162,9 @@ class SetRelation(RisingRelation):
 
     def sweep(self) -> None:
         for cell in self._doubted:
-            if not cell.since and not cell.value[0] and self.cells.get(cell.key) is cell:
-                self._note(restore_cell, (self.cells, cell.key, cell))
-                del self.cells[cell.key]
+            if not cell.since and not cell.value[0] and self.cells.get(cell.row) is cell:
+                self._note(restore_cell, (self.cells, cell.row, cell))
+                del self.cells[cell.row]
         self._doubted = {}
 
     def footprint(self) -> tuple[int, int]:
