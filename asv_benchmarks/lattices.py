@@ -203,11 +203,8 @@ def measure(name: str, nodes: int, edits: int, seed: int = 1) -> Times:
         for table, rows in zip(tables, facts, strict=True):
             table.add_all(rows)
     load = process_time() - start
-    by_hand(facts, analysis)
-    start = process_time()
-    wanted = by_hand(facts, analysis)
-    worklist = process_time() - start
-    assert set(view) == wanted
+    assert set(view) == by_hand(facts, analysis)
+    worklist = min(_seconds(facts, analysis) for _ in range(5))
     times = []
     for _ in range(edits):
         place = random.randrange(len(tables))
@@ -220,6 +217,12 @@ def measure(name: str, nodes: int, edits: int, seed: int = 1) -> Times:
         assert set(view) == by_hand(facts, analysis)
     db.close()
     return Times(load, worklist, times)
+
+
+def _seconds(facts: Facts, analysis: Analysis) -> float:
+    start = process_time()
+    by_hand(facts, analysis)
+    return process_time() - start
 
 
 def main() -> None:

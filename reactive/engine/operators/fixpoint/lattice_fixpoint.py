@@ -19,7 +19,8 @@ Source: docs/lattices.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from reactive.engine.collections.zset import Pairs, UniformDelta
@@ -29,15 +30,27 @@ from reactive.engine.operators.fixpoint.loops import RecursiveIndex
 from reactive.engine.operators.fixpoint.rising_relation import RISEN, RisingRelation
 from reactive.errors import FixpointError
 
+Reader = tuple[Any, RisingRelation | None]
+"""A rule that reads a relation, and the relation that it joins with it, if it does."""
+
+
+@dataclass(slots=True)
+class RulesOfRelation:
+    """The rules that read a relation, as left and as right side, and its indexes that follow."""
+
+    left: list[Reader]
+    right: list[Reader]
+    indexes: list[RecursiveIndex]
+
 
 class LatticeFixpoint(Fixpoint):
     """Emit one delta per named relation, of which at least one is over a lattice."""
 
-    __slots__ = ("_following", "_relations")
+    __slots__ = ("_relations", "_rules")
 
     def __init__(self, circuit: Circuit) -> None:
         super().__init__(circuit)
-        self._following: list[tuple[RecursiveIndex, int]] | None = None
+        self._rules: list[RulesOfRelation] | None = None
         self._relations: list[RisingRelation] = circuit.relations  # type: ignore[assignment]
 
     def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
@@ -71,7 +84,7 @@ class LatticeFixpoint(Fixpoint):
             moves = [relation.rise(now) for relation in self._relations]
             removed = [move[0] for move in moves]
             if any(removed):
-                super()._derive(removed)
+                self._pass_on(removed)
             for place, since in ((1, now), (2, RISEN)):
                 rows = [move[place] for move in moves]
                 if any(rows):
@@ -88,49 +101,45 @@ class LatticeFixpoint(Fixpoint):
     def _enter(self, rows: list[list[Any]], since: int) -> None:
         """Insert rows, and add the derivations from them."""
         for relation, some in zip(self._relations, rows, strict=True):
-            relation.put(some, since)
-        changed = [UniformDelta(some, since) for some in rows]
-        circuit = self._circuit
+            if some:
+                relation.put(some, since)
+        self._pass_on([UniformDelta(some, since) for some in rows])
+
+    def _pass_on(self, changed: Sequence[Pairs]) -> None:
+        """Apply the derivations of rows that enter or leave while values rise, as `_derive`."""
+        rules = self._rules_of_relations()
+        places = [place for place, delta in enumerate(changed) if delta]
         out = [
-            (rule.head, self._from(rule, rule.from_left, changed[of], is_left=True))
-            for rule, of in circuit.left
-            if changed[of]
+            (rule.head, _derivations(rule.from_left, other, changed[place]))
+            for place in places
+            for rule, other in rules[place].left
         ]
-        for recursive_index, of in self._following_indexes():
-            if changed[of]:
-                recursive_index.change(changed[of])
+        for place in places:
+            for recursive_index in rules[place].indexes:
+                recursive_index.change(changed[place])
         out += [
-            (rule.head, self._from(rule, rule.from_right, changed[of], is_left=False))
-            for rule, of in circuit.right
-            if changed[of]
+            (rule.head, _derivations(rule.from_right, other, changed[place]))
+            for place in places
+            for rule, other in rules[place].right
         ]
+        relations = self._relations
         for head, derivations in out:
-            circuit.relations[head].follow(derivations)
+            if derivations:
+                relations[head].follow(derivations)
 
-    def _following_indexes(self) -> list[tuple[RecursiveIndex, int]]:
-        """Return the indexes that follow the rounds, with the places of their relations."""
-        if self._following is None:
+    def _rules_of_relations(self) -> list[RulesOfRelation]:
+        """Return what reads each relation."""
+        if self._rules is None:
             circuit = self._circuit
-            self._following = [
-                (index, circuit.relations.index(index.relation))
-                for index in circuit.recursive_indexes
-                if index.follows
-            ]
-        return self._following
-
-    def _from(self, rule: Any, derive: Any, delta: UniformDelta, *, is_left: bool) -> Pairs:
-        """Return the derivations of new rows; a partner of a later round dates them."""
-        other = None
-        if isinstance(rule, BinaryRule):
-            other = rule.right if is_left else rule.left
-        if (
-            delta.weight == RISEN
-            or not isinstance(other, RecursiveIndex)
-            or not other.relation.risen  # type: ignore[attr-defined]
-        ):
-            return derive(delta)  # type: ignore[no-any-return]
-        pairs = derive([(row, -delta.weight) for row in delta.rows])
-        return [(row, -weight) for row, weight in pairs]
+            self._rules = [RulesOfRelation([], [], []) for _ in circuit.relations]
+            for rule, of in circuit.left:
+                self._rules[of].left.append((rule, _other_relation(rule, is_left=True)))
+            for binary, of in circuit.right:
+                self._rules[of].right.append((binary, _other_relation(binary, is_left=False)))
+            for index in circuit.recursive_indexes:
+                if index.follows:
+                    self._rules[circuit.relations.index(index.relation)].indexes.append(index)
+        return self._rules
 
     def _check_settled(self) -> None:
         """Raise `FixpointError` if the value of a key is not the join of its members."""
@@ -146,3 +155,25 @@ class LatticeFixpoint(Fixpoint):
                     "  a larger value must lead to as large or larger values, never to fewer rows"
                 )
             relation.sweep()
+
+
+def _other_relation(rule: Any, *, is_left: bool) -> RisingRelation | None:
+    """Return the relation on the other side of a join; None if there is none."""
+    if not isinstance(rule, BinaryRule):
+        return None
+    other = rule.right if is_left else rule.left
+    return other.relation if isinstance(other, RecursiveIndex) else None  # type: ignore[return-value]
+
+
+def _derivations(
+    derive: Callable[[Pairs], Pairs], other: RisingRelation | None, delta: Pairs
+) -> Pairs:
+    """Return the derivations of changed rows; a partner of a later round dates new ones."""
+    if (
+        other is None
+        or not other.risen
+        or not isinstance(delta, UniformDelta)
+        or delta.weight == RISEN
+    ):
+        return derive(delta)
+    return [(row, -weight) for row, weight in derive([(row, -delta.weight) for row in delta.rows])]

@@ -162,7 +162,7 @@ class SetRelation(RisingRelation):
 
     def sweep(self) -> None:
         for cell in self._doubted:
-            if not cell.since and not cell.value[0] and self.cells.get(cell.row) is cell:
+            if not (cell.since or cell.value[0]) and cell.row in self.cells:
                 self._note(restore_cell, (self.cells, cell.row, cell))
                 del self.cells[cell.row]
         self._doubted = {}

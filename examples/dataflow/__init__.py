@@ -1,0 +1,1 @@
+"""Analyses of programs over lattices, live: signs, points-to, available expressions, prefixes."""

@@ -1,0 +1,1 @@
+"""The recursive examples over graphs."""
