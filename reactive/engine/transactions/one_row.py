@@ -1,4 +1,4 @@
-"""Generate functions that add or remove one row of a table whose rows are found by a field.
+"""Generate functions that add, remove or replace a row of a table whose rows a field tells apart.
 
     def add_one(row):
         if row.__class__ is not Kind or row.id.__class__ is not int: return otherwise(row)
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from reactive.engine.transactions.statements import Statements
 
 Statement = Callable[[Row], Sequence[Pair]]
+Update = Callable[[Row, Row], Sequence[Pair]]
+"""A statement that replaces a row by another."""
 
 
 def make_row_statements(
@@ -42,12 +44,13 @@ def make_row_statements(
     engine: Engine,
     store: BagStore | KeyedStore,
     field: plain_rows.RowField,
-) -> tuple[Statement, Statement]:
-    """Return the functions that add and remove a row, valid for this store and this field.
+) -> tuple[Statement, Statement, Update]:
+    """Return the functions that add, remove and replace a row, for this store and this field.
 
     `statements` holds the general statements.
     """
     known = {"statements": statements, "engine": engine, "store": store, "field": field}
+    known["table"] = statements._table
     known |= {"NONE": NONE, **field.text.by_name}
     is_keyed = isinstance(store, KeyedStore)
     values = BoundValues()
@@ -55,8 +58,10 @@ def make_row_statements(
     unfit = _unfit(field, statements.gate.allowed_classes, values)
     known = values.by_name
     texts = {
-        "looked_at": "".join(f"    {line}\n" for line in _looked_at(field)),
+        "looked_at": _looked_at(field, "row"),
+        "looked_at_two": _looked_at(field, "gone, came"),
         "unfit": unfit,
+        "unfit_new": unfit.replace("otherwise(row)", "otherwise(gone, came)"),
         "part": field.text.part,
         "held": "store.by_key" if is_keyed else "store.held",
         "one_more": "" if is_keyed else "    store.size += 1\n",
@@ -66,6 +71,9 @@ def make_row_statements(
         _build_statement("add_one", _ADD.format(**texts), {**known, "otherwise": statements.add}),
         _build_statement(
             "remove_one", _REMOVE.format(**texts), {**known, "otherwise": statements.remove}
+        ),
+        _build_statement(
+            "update_one", _UPDATE.format(**texts), {**known, "otherwise": statements.update}
         ),
     )
 
@@ -96,14 +104,15 @@ def add_by_class(
     return build("add_one", form.format(asked="\n".join(asked)), values)
 
 
-def _looked_at(field: plain_rows.RowField) -> list[str]:
-    """Return the lines that pass unusual rows to the general statement."""
+def _looked_at(field: plain_rows.RowField, rows: str) -> str:
+    """Return the lines that pass an unusual row, among `rows`, to the general statement."""
     text = field.text
     first = "row.__class__ is not Kind or statements.store is not store or store.field is not field"
-    lines = [f"if {first}:", "    return otherwise(row)"]
+    lines = [f"if {first}:", f"    return otherwise({rows})"]
     for line in text.unpacked:
-        lines += ["try:", f"    {line}", "except ValueError:", "    return otherwise(row)"]
-    return [*lines, f"if {text.is_odd}:", "    return otherwise(row)"]
+        lines += ["try:", f"    {line}", "except ValueError:", f"    return otherwise({rows})"]
+    lines += [f"if {text.is_odd}:", f"    return otherwise({rows})"]
+    return "".join(f"    {line}\n" for line in lines)
 
 
 def _unfit(field: plain_rows.RowField, admitted: plain_rows.Admitted, values: BoundValues) -> str:
@@ -122,7 +131,7 @@ def _unfit(field: plain_rows.RowField, admitted: plain_rows.Admitted, values: Bo
     return "".join(lines)
 
 
-def _build_statement(name: str, text: str, by_name: dict[str, Any]) -> Statement:
+def _build_statement(name: str, text: str, by_name: dict[str, Any]) -> Callable[..., Any]:
     values = BoundValues()
     values.by_name |= by_name
     return build(name, text, values)
@@ -156,6 +165,29 @@ def remove_one(row):
     del held[key]
 {one_less}\
     return [(kept, -1)]
+"""
+
+_UPDATE = """\
+def update_one(gone, came):
+    row = came
+{looked_at_two}\
+{unfit_new}\
+    new_key, row = {part}, gone
+{looked_at_two}\
+    if statements._known is not None or table._node.tracers: return otherwise(gone, came)
+    held, key = {held}, {part}
+    kept = held.get(key, NONE)
+    if kept is not row and not kept == row: return otherwise(gone, came)
+    if kept == came if key == new_key else new_key in held: return otherwise(gone, came)
+    if statements._lost_at == engine.version:
+        try:
+            came = statements.intern_row(came)
+        except TypeError:
+            return otherwise(gone, came)
+    statements._lost_at = engine.version
+    del held[key]
+    held[new_key] = came  # no call in between
+    return [(kept, -1), (came, 1)]
 """
 
 _ASKED = """\

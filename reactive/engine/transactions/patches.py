@@ -17,7 +17,7 @@ Source: [slender] deep updates.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from optimizer.kinds.fields import members
@@ -25,7 +25,7 @@ from reactive.engine.collections import bag_folds
 from reactive.engine.collections.bag import Bag, stored_value
 from reactive.engine.collections.row_fields import copy_with_fields, with_field
 from reactive.engine.collections.zset import Pair, Row, canonical
-from reactive.engine.storage.rows import check_objects, checked_parts
+from reactive.engine.storage.rows import TRACKED_CLASSES, check_objects, checked_parts
 from reactive.engine.transactions import refusals
 from reactive.engine.transactions.row_gate import RowGate
 from reactive.engine.transactions.statements import Statements
@@ -256,13 +256,15 @@ def patch(do: Statements, given: Iterable[Patch], made: list[Row]) -> list[Pair]
     )
 
 
-def assign_fields(do: Statements, key: Any, fields: Mapping[str, Any]) -> list[Pair]:
+def assign_fields(do: Statements, key: Any, fields: Mapping[str, Any]) -> Sequence[Pair]:
     """Run the statement that assigns fields of the row with a key."""
     old = do._table[key]
     check_fields(do._table.name, old, fields)
     new = copy_with_fields(old, fields)
     try:
-        return do.update(old, new, is_held=True)
+        if TRACKED_CLASSES:
+            return do.update(old, new, is_held=True)
+        return do.update_one(old, new)
     except Exception as error:
         refusals.report_clash(do._table, new, (), do._engine.pending or (), error)
         raise

@@ -54,6 +54,7 @@ class Statements:
         "gate",
         "remove_one",
         "store",
+        "update_one",
     )
 
     def __init__(self, table: Base, engine: Engine) -> None:
@@ -72,12 +73,15 @@ class Statements:
         self.add_one: one_row.Statement = self.add if self.gate.text is None else self._add_first
         """Adds one copy as `add` does; generated once a class or load shows the shape of rows."""
         self.remove_one: one_row.Statement = self.remove
+        self.update_one: one_row.Update = self.update
+        """Replaces a row as `update` does; generated with the others."""
 
     def move_to(self, store: RowStore) -> None:
         """Change to another store. Generated functions are dropped: they refer to the old store."""
         self.store = store
         self.add_one = self.add if self.gate.text is None else self._add_first
         self.remove_one = self.remove
+        self.update_one = self.update
 
     def note_removal(self) -> None:
         """Note that rows are removed which this transaction may add again."""
@@ -129,6 +133,7 @@ class Statements:
             checked = self.intern_returned(checked)
             if add is not None and self.store.interns and not len(self.store):
                 self.add_one, self.remove_one = self._add_first, self._remove_first
+                self.update_one = self._update_first
             batch = UniformDelta((), 1)  # built before: no call follows the change
             batch.rows = self.store.add_rows(checked) if add is None else add(checked)
             if plain is not None and batch.rows is checked:
@@ -167,6 +172,11 @@ class Statements:
         self._make_ones()
         return self.remove_one(row)
 
+    def _update_first(self, old: Row, new: Row) -> Sequence[Pair]:
+        """Generate the statements of one row, and replace the row."""
+        self._make_ones()
+        return self.update_one(old, new)
+
     def _make_ones(self) -> None:
         """Generate the statements of one row.
 
@@ -174,12 +184,13 @@ class Statements:
         rows by.
         """
         store, text = self.store, self.gate.text
-        ones: tuple[one_row.Statement, one_row.Statement] = self.add, self.remove
+        ones: tuple[one_row.Statement, one_row.Statement, one_row.Update]
+        ones = self.add, self.remove, self.update
         if isinstance(store, BagStore | KeyedStore) and store.field is not None:
             ones = one_row.make_row_statements(self, self._engine, store, store.field)
         elif text is not None and (found := one_row.add_by_class(self, self._engine, store, text)):
-            ones = found, self.remove
-        self.add_one, self.remove_one = ones
+            ones = found, self.remove, self.update
+        self.add_one, self.remove_one, self.update_one = ones
 
     def _first_refusal(
         self, rows: Sequence[Row], do: Callable[[Row, int], Pair], error: BaseException

@@ -1,4 +1,4 @@
-"""A row added or removed by the generated function of its table is as by the general statement."""
+"""Rows added, removed or replaced by generated functions are as by the general statements."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ STEPS = st.lists(
             [
                 *("add", "remove", "remove and add", "add twice"),
                 *("remove_all", "update", "replace_all", "remove_all and add_all"),
+                *("update the first", "update a copy", "update the latest", "update an absent"),
             ]
         ),
         ROWS,
@@ -106,6 +107,14 @@ class Side:
                     self.table.add_all([*gone[::2], row])
                 case "update":
                     self.table.update(row, row)
+                case "update the first" | "update the latest":
+                    held = sorted(self.table, key=repr)
+                    self.table.update(held[0 if what == "update the first" else -1], row)
+                case "update a copy":
+                    of = MANY // 2
+                    self.table.update(type(row)(of, "Bonn" if of % 2 else "Rome", of % 5), row)
+                case "update an absent":
+                    self.table.update(row, row[:1] if type(row) is tuple else row)
                 case "replace_all":
                     self.table.replace_all([*self.table, row, row][:-1])
                 case "remove_all":
@@ -175,6 +184,9 @@ def test_it_takes_a_row_without_a_call_of_its_class(kind: Any, key: Any) -> None
     alone = calls_of(lambda: None)
     assert calls_of(lambda: do.add_one(row)) == alone + 1
     assert calls_of(lambda: do.remove_one(row)) == alone + 2  # and a look into the dictionary
+    held, other = kind(-4, "Bonn", 1), kind(-5, "Bonn", 1)
+    table.add(held)  # a commit: nothing removed may return
+    assert calls_of(lambda: do.update_one(held, other)) == alone + 2
 
 
 def test_a_load_of_an_emptied_table_makes_it_anew_and_a_lost_field_ends_it() -> None:
@@ -197,7 +209,7 @@ def test_a_load_of_an_emptied_table_makes_it_anew_and_a_lost_field_ends_it() -> 
 
 
 @pytest.mark.parametrize("key", [None, "id"])
-@pytest.mark.parametrize("verb", ["add", "remove"])
+@pytest.mark.parametrize("verb", ["add", "remove", "update"])
 def test_at_no_moment_can_it_leave_table_and_view_apart(verb: str, key: str | None) -> None:
     moment, where = 0, "the first"
     while where:
@@ -208,11 +220,15 @@ def test_at_no_moment_can_it_leave_table_and_view_apart(verb: str, key: str | No
         for _ in range(100):
             table.add(Order(-1, "Bonn", 1))
             table.remove(Order(-1, "Bonn", 1))
-        row = Order(-2, "Rome", 7) if verb == "add" else Order(3, "Bonn", 3)
+            table.update(Order(4, "Rome", 4), Order(4, "Bonn", 4))
+            table.update(Order(4, "Bonn", 4), Order(4, "Rome", 4))
+        new, old = Order(-2, "Rome", 7), Order(3, "Bonn", 3)
+        rows = {"add": [new], "remove": [old], "update": [old, new]}[verb]
         before = Counter(table)
-        after = before + Counter([row]) if verb == "add" else before - Counter([row])
+        came, gone = [new] if verb != "remove" else [], [old] if verb != "add" else []
+        after = before + Counter(came) - Counter(gone)
         with Moments(moment) as moments, suppress(KeyboardInterrupt):
-            getattr(table, verb)(row)
+            getattr(table, verb)(*rows)
         where = moments.where or ""
         assert Counter(table) in (before, after), where
         assert len(table) == Counter(table).total()
