@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
+ShownRow = tuple[Any, Any, Any, Any]
+"""A row as a chunk holds it: its sort key, its head, its cell, and its answer or answers."""
+
 
 class Chunk:
     """Some rows that stand beside each other."""
@@ -29,6 +32,29 @@ class Chunk:
         if name not in self.known:
             self.known[name] = compute(self.cells)
         return self.known[name]
+
+    def move(self, number: int, place: int, to: int, row: ShownRow, log: list[Any]) -> None:
+        """Replace the row at a place by another, at a place without it; log how to undo that.
+
+        An interrupt can occur only before or after. `number` is that of the chunk.
+        """
+        key, head, cell, answer = row
+        keys, heads, cells, shown = self.keys, self.heads, self.cells, self.shown
+        was, end = (keys[place], heads[place], cells[place], shown[place]), len(log)
+        log[end:end] = (("moved", number, place, to, was),)  # no call from here on
+        if place == to:
+            keys[to], heads[to], cells[to], shown[to] = key, head, cell, answer
+        else:
+            del keys[place], heads[place], cells[place], shown[place]
+            keys[to:to] = (key,)
+            heads[to:to] = (head,)
+            cells[to:to] = (cell,)
+            shown[to:to] = (answer,)
+        self.known = None
+
+    def move_back(self, place: int, to: int, was: ShownRow) -> None:
+        """Undo `move`, by the arguments that it has logged."""
+        self.move(0, to, place, was, [])
 
 
 def runs_of_equals(keys: list[Any]) -> Iterator[tuple[int, int]]:

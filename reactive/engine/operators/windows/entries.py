@@ -370,6 +370,15 @@ class Entries:
         self.size += more
         self._starts = None
 
+    def note_last(self, number: int) -> None:
+        """Note the sort key of the last row of a chunk, if another row may be the last."""
+        self._maxes[number] = self.chunks[number].keys[-1]
+
+    def chunk_of(self, one: Any, other: Any) -> int:
+        """Return the number of the chunk to which two keys belong; -1 if they are not in one."""
+        number, also = bisect_left(self._maxes, one), bisect_left(self._maxes, other)
+        return number if number == also < len(self._maxes) else -1
+
     def with_more(self, keys: list[Any], heads: list[Any], cells: list[Any]) -> Entries:
         """Return a copy with more rows, given by columns, which are hidden; the entries stay."""
         size, shown = self.size, [HIDDEN] * len(keys)
@@ -385,16 +394,12 @@ class Entries:
                 order[start:stop] = sorted(
                     order[start:stop], key=lambda n: self._tie(heads[n], cells[n])
                 )
-        made = Entries(self._tie)
         columns = [[column[place] for place in order] for column in (heads, cells, shown)]
-        made._hold(_chunks_of([keys, *columns]))
-        return made
+        return self._of(_chunks_of([keys, *columns]))
 
     def shared(self) -> Entries:
         """Return a copy that shares its lists with the entries: `separate` before any change."""
-        made = Entries(self._tie)
-        made._hold([Chunk(c.keys, c.heads, c.cells, c.shown) for c in self.chunks])
-        return made
+        return self._of([Chunk(c.keys, c.heads, c.cells, c.shown) for c in self.chunks])
 
     def separate(self, place: int) -> None:
         """Copy the lists of the chunk that a change at a place changes."""
@@ -420,21 +425,25 @@ class Entries:
 
     def of_part(self, keys: list[Any], cells: list[Any]) -> Entries:
         """Return entries of some rows in order, without heads and answers."""
-        made = Entries(self._tie)
-        made._hold([Chunk(keys, [], cells, [])] if keys else [])
-        return made
+        return self._of([Chunk(keys, [], cells, [])] if keys else [])
 
     def hide(self) -> Entries:
         """Return a copy whose rows are hidden."""
-        made = Entries(self._tie)
-        made._hold([Chunk(c.keys, c.heads, c.cells, [HIDDEN] * len(c.keys)) for c in self.chunks])
-        return made
+        hidden = [[HIDDEN] * len(chunk.keys) for chunk in self.chunks]
+        each = zip(self.chunks, hidden, strict=True)
+        return self._of([Chunk(c.keys, c.heads, c.cells, shown) for c, shown in each])
 
     def bytes(self) -> int:
         """Return the size of the lists in bytes, without the rows."""
         lists = [self._maxes, self.chunks, self._sizes]
         lists += [each for c in self.chunks for each in (c.keys, c.heads, c.cells, c.shown)]
         return sum(map(sys.getsizeof, lists))
+
+    def _of(self, chunks: list[Chunk]) -> Entries:
+        """Return entries of some chunks."""
+        made = Entries(self._tie)
+        made._hold(chunks)
+        return made
 
     def _hold(self, chunks: list[Chunk]) -> None:
         """Replace all chunks; each is in order, and has a row."""

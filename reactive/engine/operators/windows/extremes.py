@@ -27,6 +27,7 @@ from reactive.engine.operators.windows.function import (
     Asked,
     Function,
     Told,
+    aggregate_text,
     in_frame,
     make_fold_of_frames,
     near_frame,
@@ -51,7 +52,8 @@ def make_extreme(asked: Asked) -> Function:
         shrunk = partial(_best_of_shrinking, asked, better)
         return Function(seeing, shrunk, settles="always", is_backward=True)
     made = Function(seeing, partial(_best_of_sliding, asked, better))
-    return with_near(made, near_frame(frame), partial(_best_near, asked))
+    text = aggregate_text(asked, f"{name}({{cells}})")
+    return with_near(made, near_frame(frame), partial(_best_near, asked), text, _PLAIN)
 
 
 @record
@@ -68,7 +70,7 @@ def _all_growing(asked: Asked, better: Better, order: Order) -> list[Any]:
     """Return the best values of the frames of all rows; plain values are compared by `min`."""
     size = order.entries.size
     values = order.values(asked.argument, 0, size)
-    kinds = set(map(type, values))
+    kinds = frozenset(map(type, values))
     if kinds not in _PLAIN:
         return list(_best_of_growing(asked, better, order, 0, size, lambda place: None))
     best = list(accumulate(values, min if asked.more == ("min",) else max))
@@ -76,7 +78,7 @@ def _all_growing(asked: Asked, better: Better, order: Order) -> list[Any]:
     return [best[last - 1] if last else None for last in lasts]
 
 
-_PLAIN = ({int}, {str})
+_PLAIN = (frozenset([int]), frozenset([str]))
 """Classes of the values of a column that are in the order of Python."""
 
 
@@ -145,7 +147,7 @@ def _best_near(
     values, (name,) = _arguments(asked, order, cells), asked.more
     first, last = order.rows_of_frame(asked.frame)
     frames = [values[max(0, place + first) : max(0, place + last)] for place in range(start, stop)]
-    if {*map(type, values)} in _PLAIN:
+    if frozenset(map(type, values)) in _PLAIN:
         best = min if name == "min" else max
         return [best(each, default=None) for each in frames]
     return [_best_of_values(name, each) for each in frames]

@@ -13,7 +13,7 @@ from typing import Any
 from optimizer.record import record
 from reactive.engine.operators.windows.entries import Entries, Row, Tie
 from reactive.engine.operators.windows.frames import Order
-from reactive.engine.operators.windows.function import Function, canonical_answers
+from reactive.engine.operators.windows.function import Function, Near, canonical_answers
 from reactive.engine.operators.windows.sort_keys import SortKeys
 
 Packed = tuple[Any, ...]
@@ -53,6 +53,16 @@ class NearFunctions:
     answers: tuple[Callable[[Order, list[Any], list[Any], int, int], list[Any]], ...]
     is_limited: bool
     reads_keys: bool
+    text: tuple[Callable[[bool], str] | None, ...]
+    plain: tuple[frozenset[type], ...] | None
+    """The classes of arguments for which the texts are right; None for all."""
+
+    def texts(self, *, is_single: bool) -> list[str] | None:
+        """Return the answers of all functions as text (`Near.text`); None if one has no text."""
+        if self.plain is not None and not (is_single and self.plain):
+            return None
+        texts = [text(is_single) for text in self.text if text is not None]
+        return texts if len(texts) == len(self.text) else None
 
     def all_answers(
         self, order: Order, keys: list[Any], cells: list[Any], start: int, stop: int
@@ -77,7 +87,17 @@ def find_near(functions: Sequence[Function], *, is_limited: bool) -> NearFunctio
         tuple(near.answers for near in found),
         is_limited,
         any(near.reads_keys for near in found),
+        tuple(near.text for near in found),
+        _plain_of(found),
     )
+
+
+def _plain_of(found: Sequence[Near]) -> tuple[frozenset[type], ...] | None:
+    """Return the classes for which the texts of all functions are right; None for all."""
+    asked = [near.plain for near in found if near.plain is not None]
+    if not asked:
+        return None
+    return tuple(kinds for kinds in asked[0] if all(kinds in others for others in asked))
 
 
 def _pair_of(head: Any, said: Any) -> Any:

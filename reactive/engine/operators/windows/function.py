@@ -54,6 +54,15 @@ class Near:
     """
     reads_keys: bool = True
     """False if the sort keys may be any list of that length."""
+    text: Callable[[bool], str] | None = None
+    """Return the answer of the row `at` as text of generated code, that reads `cells` and `size`.
+
+    The argument is true if a cell is the only argument, not a tuple.
+    """
+    plain: tuple[frozenset[type], ...] | None = None
+    """The classes of values, each alone the only ones around the row, for which the text is right;
+    None for all. Then a cell must be the only argument.
+    """
 
 
 def never_late(order: Order, before: int, told: Told) -> Iterable[Span]:
@@ -112,7 +121,13 @@ def near_frame(frame: Frame) -> tuple[int, int] | None:
     return max(0, -start), max(0, end)
 
 
-def with_near(function: Function, reach: tuple[int, int] | None, answers: Any = None) -> Function:
+def with_near(
+    function: Function,
+    reach: tuple[int, int] | None,
+    answers: Any = None,
+    text: Callable[[bool], str] | None = None,
+    plain: tuple[frozenset[type], ...] | None = None,
+) -> Function:
     """Return a function with its answers for the rows around a row, if it reads `reach` of them.
 
     Without `answers` they are those of a partition of the rows around; with it, no keys are read.
@@ -121,7 +136,25 @@ def with_near(function: Function, reach: tuple[int, int] | None, answers: Any = 
         return function
     if answers is None:
         return replace(function, near=Near(*reach, partial(_answer_near, function.answers)))
-    return replace(function, near=Near(*reach, answers, reads_keys=False))
+    near = Near(*reach, answers, reads_keys=False, text=text, plain=plain)
+    return replace(function, near=near)
+
+
+def slice_text(frame: Frame) -> str | None:
+    """Return the cells of a frame by row numbers as text; None if its own row is not in it."""
+    first, last = edge_distance(frame.start), edge_distance(frame.end)
+    if first > 0 or last < 0:
+        return None
+    start = f"at - {-first} if at > {-first} else 0" if first else "at"
+    return f"cells[{start}:at + {last + 1}]"
+
+
+def aggregate_text(asked: Asked, form: str) -> Callable[[bool], str] | None:
+    """Return the text of a function of a frame, from `form` with `{cells}`; None without one."""
+    if near_frame(asked.frame) is None or asked.argument is None:
+        return None
+    cells = slice_text(asked.frame)
+    return None if cells is None else lambda is_single: form.format(cells=cells)
 
 
 def _answer_near(

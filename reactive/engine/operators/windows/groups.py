@@ -34,19 +34,22 @@ from reactive.engine.operators.windows.partition import WindowPartition
 class WindowGroups(GroupStates[WindowPartition]):
     """The partitions of a window; shown rows are pairs of the key and the row."""
 
-    __slots__ = ("_unread",)
+    __slots__ = ("_unread", "_updated")
 
     def __init__(self, key: Callable[[Row], Any], new: Callable[[], WindowPartition]) -> None:
         super().__init__(key, new)
         self._unread: weakref.ref[UnreadRows] | None = None
+        self._updated: WindowPartition | None = None
+        """The only partition that the last step has changed, if it replaced a row."""
 
     def step(self, delta: Pairs) -> Any:
         """Return the changes of the shown rows; undo all partitions if one raises."""
-        unread = self._unread() if self._unread is not None else None
-        if unread is not None:
-            unread.read()
-        self._unread = None
-        if self._groups and len(delta) == 2:
+        self._updated = None
+        if self._unread is not None:
+            unread, self._unread = self._unread(), None
+            if unread is not None:
+                unread.read()
+        if len(delta) == 2 and self._groups:
             shown = self._step_update(*delta)
             return super().step(delta) if shown is None else shown
         if self._groups or len(delta) < 2 or least_weight(delta) < 1:
@@ -78,12 +81,25 @@ class WindowGroups(GroupStates[WindowPartition]):
             return None
         self._stepped, self._made = {key: group}, []
         try:
+            if one[1] == -1 and other[1] == 1:
+                out = group.update(key, one[0], other[0])
+                if out is not None:
+                    self._updated = group
+                    self.touched += 2 + len(out)
+                    return out
             shown = group.step((one, other))
         except BaseException:
             self.undo()
             raise
         self.touched += 2 + len(shown)
         return [((key, row), weight) for row, weight in shown]
+
+    def commit(self) -> None:
+        group, self._updated = self._updated, None
+        if group is None:
+            super().commit()
+            return
+        group.commit()  # it holds the row that came
 
     def _step_group(self, key: Any, changes: Sequence[Pair]) -> list[Pair]:
         """Apply the changes of a partition; return those of its rows, in pairs with the key."""

@@ -21,8 +21,9 @@ from typing import Any
 from reactive.engine.collections.zset import Pair, canonical
 from reactive.engine.operators.windows.chunks import Chunk
 from reactive.engine.operators.windows.entries import HIDDEN, Row
-from reactive.engine.operators.windows.facts import NearFunctions, WindowFacts
+from reactive.engine.operators.windows.facts import NearFunctions, Packed, WindowFacts
 from reactive.engine.operators.windows.frames import Order
+from reactive.engine.operators.windows.near_update import Update, make_update
 
 Rows = tuple[list[Any], list[Any], list[Any], list[Any]]
 """Sort keys, heads, cells and earlier answers of rows."""
@@ -37,13 +38,22 @@ CLOSE = 16
 class NearChanges:
     """The changes of partitions by one row that is deleted, one that is inserted, or both."""
 
-    __slots__ = ("_functions", "_made", "_said")
+    __slots__ = ("_functions", "_made", "_said", "update")
 
     def __init__(self, made: WindowFacts, functions: NearFunctions) -> None:
         self._made = made
         self._functions = functions
         only = len(functions.answers) == 1
         self._said = functions.answers[0] if only else functions.all_answers
+        self.update: Update = self._make_update
+        """Replaces a row by another within a chunk; generated when it is called first."""
+
+    def _make_update(
+        self, order: Order, sight: int, key: Any, gone: Packed, came: Packed, log: list[Any]
+    ) -> tuple[int, list[Pair]] | None:
+        """Generate the function that replaces a row within a chunk, and call it."""
+        self.update = make_update(self._made, self._functions, self._said, CLOSE)
+        return self.update(order, sight, key, gone, came, log)
 
     def apply(
         self, order: Order, sight: int, changes: Sequence[Pair], log: list[Any], out: list[Pair]
@@ -195,7 +205,7 @@ class NearChanges:
         keys, cells = chunk.keys.copy(), chunk.cells.copy()
         keys[first:last], cells[first:last] = rows[0], rows[2]
         end = self._made.cut(order.of_part(keys, cells))
-        if len(chunks) > 1 and end + behind >= len(keys):
+        if len(chunks) > 1 and (end + behind >= len(keys) or sight >= len(chunk.keys)):
             return None
         start = min(end, max(0, first - behind))
         stop = min(len(chunk.keys), max(sight, last, end - more))

@@ -24,7 +24,10 @@ def make_shift(asked: Asked) -> Function:
         )
     by = asked.more[0]
     made = Function(partial(_rows_seeing_shift, by), partial(_answer_shift, asked))
-    return with_near(made, (max(0, -by), max(0, by)), partial(_shift_near, asked))
+    reach, text = (max(0, -by), max(0, by)), partial(_shift_text, asked)
+    return with_near(
+        made, reach, partial(_shift_near, asked), None if asked.argument is None else text
+    )
 
 
 def make_nth_value(asked: Asked) -> Function:
@@ -88,6 +91,16 @@ def _shift_near(
     else:
         defaults = order.of_cells(default, [cells[place] for place in missing])
     return defaults + found if by < 0 else found + defaults
+
+
+def _shift_text(asked: Asked, is_single: bool) -> str:
+    """Return LAG or LEAD as text of generated code."""
+    by, default = asked.more
+    item, other = ("", "") if is_single else (f"[{asked.argument}]", f"[{default}]")
+    missing = "None" if default is None else f"cells[at]{other}"
+    if by < 0:
+        return f"(cells[at - {-by}]{item} if at >= {-by} else {missing})"
+    return f"(cells[at + {by}]{item} if at + {by} < size else {missing})"
 
 
 def _rows_seeing_known_shift(asked: Asked, order: Order, place: int) -> Iterable[Span]:

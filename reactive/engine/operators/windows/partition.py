@@ -64,6 +64,26 @@ class WindowPartition:
         """True if the partition holds nothing."""
         return not (self._order.entries.size or self._owed or self._broken is not None)
 
+    def update(self, key: Any, gone: Packed, came: Packed) -> list[Pair] | None:
+        """Replace a row by another if that is near; return the output's changes, each with `key`.
+
+        Return None, with nothing done, if it must be a step.
+        """
+        if self._near is None or self._owed is not None or self._broken is not None:
+            return None
+        log: list[tuple[Any, ...]] = []
+        self._was, self._log = (self._order, self.sight, None, None), log
+        try:
+            found = self._near.update(self._order, self.sight, key, gone, came, log)
+            if found is not None:
+                self.sight, out = found
+                return out
+        except Exception as error:  # as in a step
+            reraise_asynchronous(error)
+        if log:
+            self._take_back()
+        return None
+
     def step(self, changes: Sequence[Pair]) -> list[Pair]:
         """Apply changes; return the output's. A function that raises deletes all, or raises."""
         self._was, self._log = (self._order, self.sight, self._owed, self._broken), []
@@ -143,6 +163,11 @@ class WindowPartition:
                         entries.insert(*of)
                 case "edited", undo:
                     entries.edit(undo, undo, [])
+                case "moved", number, *of:
+                    entries.chunks[number].move_back(*of)
+                    entries.note_last(number)
+                case "answered", chunk, start, olds:
+                    chunk.shown[start : start + len(olds)] = olds
                 case "copied", order:
                     self._order = order
                 case _, chunk, shown:

@@ -15,7 +15,7 @@ from reactive.engine.operators.windows.function import Asked, Function, Near, To
 
 
 def make_row_number(asked: Asked) -> Function:
-    near = Near(None, 0, _row_numbers_near)
+    near = Near(None, 0, _row_numbers_near, reads_keys=False, text=_row_number_text)
     return Function(_behind_row, _row_numbers, settles="always", of_all=_all_row_numbers, near=near)
 
 
@@ -99,6 +99,10 @@ def _row_numbers_near(
     order: Order, keys: list[Any], cells: list[Any], start: int, stop: int
 ) -> list[int]:
     return list(range(start + 1, stop + 1))
+
+
+def _row_number_text(is_single: bool) -> str:
+    return "at + 1"
 
 
 def _ranks_near(

@@ -64,17 +64,17 @@ class SortKeys:
     [3, 2, None]
     """
 
-    __slots__ = ("_directions", "_is_ascending", "is_descending")
+    __slots__ = ("_is_ascending", "directions", "is_descending")
 
     def __init__(self, directions: Directions) -> None:
-        self._directions = directions
+        self.directions = directions
         self._is_ascending = not any(descending for descending, _ in directions)
         self.is_descending = bool(directions) and directions[0][0]
         """True if the first key is descending."""
 
     def of(self, values: tuple[Any, ...]) -> Any:
         """Return the sort key of a row from its key values."""
-        directions = self._directions
+        directions = self.directions
         if len(directions) == 1:
             return _part(values[0], *directions[0])
         if self._is_ascending:
@@ -87,7 +87,7 @@ class SortKeys:
 
     def of_many(self, rows: Sequence[Sequence[Any]]) -> list[Any]:
         """Return the sort keys of rows, each given by its key values."""
-        directions = self._directions
+        directions = self.directions
         if len(directions) == 1:
             return _parts([values[0] for values in rows], *directions[0])
         if not directions:
@@ -98,19 +98,19 @@ class SortKeys:
 
     def at(self, value: Any) -> Any:
         """Return a key before all rows whose first key is `value`, but behind all lesser ones."""
-        part = _part(value, *self._directions[0])
-        return part if len(self._directions) == 1 else (part,)
+        part = _part(value, *self.directions[0])
+        return part if len(self.directions) == 1 else (part,)
 
     def behind(self, value: Any) -> Any:
         """Return the last key of rows whose first key is `value`, or one behind it."""
-        part = _part(value, *self._directions[0])
-        return part if len(self._directions) == 1 else (part, BEHIND)
+        part = _part(value, *self.directions[0])
+        return part if len(self.directions) == 1 else (part, BEHIND)
 
 
 def _part(value: Any, descending: bool, nulls_first: bool | None) -> Any:
     """Return the sort key of one value; None is compared like any value without a place."""
     kind = value.__class__
-    if kind is int:
+    if kind is int or (kind is float and value == value):
         return -value if descending else value
     if value is None and nulls_first is not None:
         return NULL_FIRST if nulls_first else NULL_LAST

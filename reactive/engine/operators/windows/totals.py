@@ -32,6 +32,7 @@ from reactive.engine.operators.windows.function import (
     Function,
     Settles,
     Told,
+    aggregate_text,
     in_frame,
     make_fold_of_frames,
     near_frame,
@@ -62,7 +63,10 @@ def make_total(asked: Asked) -> Function:
         settles=settles,
         of_all=partial(_all_totals, asked, answer),
     )
-    return with_near(made, near_frame(frame), partial(_totals_near, asked, answer))
+    form = _FORMS.get(name)
+    text = None if form is None else aggregate_text(asked, form)
+    near = partial(_totals_near, asked, answer)
+    return with_near(made, near_frame(frame), near, text, (frozenset([int]),))
 
 
 @record
@@ -239,4 +243,6 @@ ANSWERS: dict[str, Callable[[Total], Any]] = {
     "sum": _sum_or_none,
     "avg": _mean_or_none,
 }
+_FORMS = {"sum": "sum({cells})", "avg": "sum(values := {cells}) / len(values)"}
+"""Functions of whole numbers as text."""
 SETTLES: dict[str, Settles] = {"count": "always", "sum": "if whole numbers", "avg": "never"}

@@ -93,7 +93,10 @@ def single_changes(random: Random, there: Counter[Row], row: Any, most: int) -> 
 
 
 def play(random: Random, commits: int, most: int) -> tuple[int, int]:
-    """Check a history; return how many changes were applied within chunks, and how many not."""
+    """Check a history; return how many changes were applied within chunks, and how many not.
+
+    A row that is replaced by another is so by the generated function, or by a step.
+    """
     window, row = windows(random)
     kept, there = window.kept()(), Counter(row() for _ in range(random.randrange(2, most)))
     shown: Counter[Row] = Counter()
@@ -109,7 +112,13 @@ def play(random: Random, commits: int, most: int) -> tuple[int, int]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NearChanges, "apply", counted)
         for _ in range(commits):
-            told = kept.step(list(delta.items()))
+            told = None
+            if sorted(delta.values()) == [-1, 1] and random.random() < 0.7:
+                gone, came = sorted(delta, key=lambda row: delta[row])
+                told = _without_key(kept.update("key", gone, came))
+                found[told is None] += 1
+            if told is None:
+                told = kept.step(list(delta.items()))
             if random.random() < 0.2:
                 kept.undo()
                 check(window, shown, there, kept)
@@ -125,6 +134,11 @@ def play(random: Random, commits: int, most: int) -> tuple[int, int]:
     kept.step([(each, -weight) for each, weight in there.items()])
     assert kept.is_empty
     return found[0], found[1]
+
+
+def _without_key(told: list[Any] | None) -> list[Any] | None:
+    assert told is None or {key for (key, _), _ in told} <= {"key"}
+    return told if told is None else [(row, weight) for (_, row), weight in told]
 
 
 @pytest.mark.parametrize("seed", seeds(40))
@@ -180,6 +194,29 @@ def test_one_change_takes_few_calls(name: str, size: int) -> None:
         calls = calls_of(lambda: kept.step([(gone, -1), (came, 1)]))
         kept.commit()
         assert calls <= most, f"{calls} calls"
+
+
+@pytest.mark.parametrize("is_update", [False, True])
+def test_a_new_first_group_hides_the_rows_of_all_chunks(
+    is_update: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "LOAD", 2)
+    window = Window(((False, False),), (Asked("dense_rank", None, WHOLE),), (None, None))
+    limited = window.limited(1, 1)
+    assert limited is not None
+    kept = limited.kept()()
+
+    def row(number: int, key: int) -> Row:
+        return ((number,), (), (key,), ())
+
+    kept.step([(row(n, 5), 1) for n in range(6)])
+    kept.commit()
+    first, gone = row(9, 1), row(0, 5)
+    told = _without_key(kept.update((), gone, first)) if is_update else None
+    if told is None:
+        told = kept.step([(gone, -1), (first, 1)] if is_update else [(first, 1)])
+    assert Counter(dict(told)) == Counter({(9, 1): 1} | {(n, 1): -1 for n in range(6)})
+    assert list(kept.contents()) == [((9, 1), 1)]
 
 
 def test_a_change_that_raises_changes_nothing() -> None:
