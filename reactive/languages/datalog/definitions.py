@@ -10,12 +10,13 @@ What a component does not declare itself is that of the text around it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from optimizer.record import record
 from reactive.languages.datalog import rules
-from reactive.languages.datalog.best_rows import KeptRows, chosen_rows, with_ranks
+from reactive.languages.datalog.best_rows import chosen_rows, with_ranks
+from reactive.languages.datalog.equivalences import DeclaredRelation, with_equivalences
 from reactive.languages.datalog.inference import KindedColumn, ProgramTypes
 from reactive.languages.datalog.parser import parse
 from reactive.languages.datalog.tokens import Span, Token, suggest_name, wrong
@@ -260,18 +261,6 @@ def _with_names(clause: rules.Clause, relation: _Naming, kind: _Naming) -> rules
 
 
 @record
-class DeclaredRelation:
-    """A relation of a program."""
-
-    name: str
-    fields: tuple[KindedColumn, ...]
-    qualifiers: frozenset[str]
-    at: Span
-    kept: KeptRows | None = None
-    """The rows that a choice domain keeps."""
-
-
-@record
 class ProgramDefinitions:
     """A program in which all names are resolved."""
 
@@ -308,8 +297,8 @@ class ProgramDefinitions:
         return frozenset(found)
 
 
-def definitions_of(text: str | list[Token]) -> ProgramDefinitions:
-    """Return the definitions of a program.
+def definitions_of(text: str | list[Token], given: Collection[str] = ()) -> ProgramDefinitions:
+    """Return the definitions of a program; `given` are relations whose rows come from outside.
 
     Raises
     ------
@@ -330,10 +319,12 @@ def definitions_of(text: str | list[Token]) -> ProgramDefinitions:
     for directive in directives:
         _check_name(directive.name, directive.at, relations)
         named[directive.word].append(directive.name)
+    given = {*given, *named["input"]}
+    clauses, relations = with_equivalences(clauses, relations, given)
     return ProgramDefinitions(
         types,
         relations,
-        (*clauses, *_equivalences(relations.values())),
+        tuple(clauses),
         tuple(dict.fromkeys(named["input"])),
         tuple(dict.fromkeys([*named["output"], *named["printsize"]])),
         directives,
@@ -386,22 +377,3 @@ def _check_name(name: str, at: Span, relations: dict[str, DeclaredRelation]) -> 
     if name not in relations:
         remedy = suggest_name(name, relations, "there are") or "declare it by .decl"
         raise wrong(at, f"there is no relation {name!r}", remedy)
-
-
-def _equivalences(relations: Iterable[DeclaredRelation]) -> Iterator[rules.Clause]:
-    """Yield the clauses that make relations equivalences."""
-    for declared in relations:
-        if "eqrel" not in declared.qualifiers:
-            continue
-        at = declared.at
-        x, y, z = (rules.Variable(name, at) for name in "xyz")
-
-        def atom(
-            *arguments: rules.Variable | rules.Unnamed, of: DeclaredRelation = declared
-        ) -> rules.Atom:
-            return rules.Atom(of.name, arguments, of.at, of.at)
-
-        any_ = rules.Unnamed(at)
-        yield rules.Clause((atom(x, x),), ((atom(x, any_),), (atom(any_, x),)), at)
-        yield rules.Clause((atom(y, x),), ((atom(x, y),),), at)
-        yield rules.Clause((atom(x, z),), ((atom(x, y), atom(y, z)),), at)

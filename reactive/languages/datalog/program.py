@@ -12,7 +12,7 @@ stratum      such a union by itself, or a fixpoint of several
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -204,7 +204,7 @@ def program_of(
     )
     try:
         with pause_collector():  # all that is made stays
-            definitions, analysis = call_with_any_stack(lambda: _analysis_of(found))
+            definitions, analysis = call_with_any_stack(lambda: _analysis_of(found, inputs))
             own = OwnFunctors(definitions.types, functions, bits)
             _number_constants(definitions, own)
             place_of = Path() if place is None else place
@@ -222,8 +222,8 @@ def program_of(
     return Program(definitions, relations, reader.tables, place, transaction)
 
 
-def _analysis_of(found: list[Token]) -> tuple[ProgramDefinitions, Analysis]:
-    definitions = definitions_of(found)
+def _analysis_of(found: list[Token], given: Collection[str]) -> tuple[ProgramDefinitions, Analysis]:
+    definitions = definitions_of(found, given)
     return definitions, analyse_program(definitions)
 
 
