@@ -357,6 +357,21 @@ def test_a_stream_whose_events_have_flowed_stays_where_it_is(db: Database) -> No
     assert len(before) == 1
 
 
+def test_what_a_lookup_reads_stays_in_the_process(db: Database) -> None:
+    """On Spark, an event would see the rows of its flush, and not of its commit."""
+    streams = Streams(db)
+    ages = streams.users.group_by(lambda u: u[0]).aggregate(Max(lambda u: u[1]))
+    view = ages.materialize("ages")
+    looked_up = streams.sales.lookup(ages, on=lambda e, a: e.user == a[0])
+    found = looked_up.select(lambda e, a: (e.at, a[1])).materialize()
+    with pytest.raises(OffloadError, match="a lookup reads the rows of each commit"):
+        view.offload()
+    for age, at in ((1, 1), (7, 2)):
+        streams.users.add(("a", age))
+        streams.sales.add(Sale("a", at, 0.5))
+    assert list(found) == [(1, 1), (2, 7)]
+
+
 @pytest.mark.kills_the_jvm
 @pytest.mark.usefixtures("by_jobs")
 def test_no_event_and_no_state_is_lost_when_the_jvm_is_killed_in_a_flush(

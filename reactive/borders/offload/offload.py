@@ -317,6 +317,7 @@ class Offloading:
         """Return the reason why a node must stay in the process; None if it may move."""
         try:
             self._check_events(node, "has given out events that it did not keep")
+            self._check_is_not_looked_up(node)
             check_rows(node, self.roots() if self._engine.moments else ())
             self._check_is_not_fed_back(node)
             if reads_stream(node):
@@ -340,6 +341,16 @@ class Offloading:
         """Return a stream below a node whose events have flowed, or None."""
         events = (table for table in tables(node) if table.time is not None)
         return next((each for each in events if self._engine.table_of(each)._flowed), None)
+
+    def _check_is_not_looked_up(self, node: plan.Node) -> None:
+        """Raise `OffloadError` for a node that a look-up of events reads."""
+        if not self._engine.graph.forgets:
+            return
+        inside = (each for root in self.roots() for each in nodes(root))
+        if any(isinstance(each, plan.Lookup) and node in nodes(each) for each in inside):
+            raise OffloadError(
+                "a lookup reads the rows of each commit, which are only known in the process"
+            )
 
     def _check_is_not_fed_back(self, node: plan.Node) -> None:
         """Raise `OffloadError` for a node that a feedback reads."""

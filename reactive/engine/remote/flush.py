@@ -26,16 +26,18 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent import futures
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optimizer.plans.properties import tables
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.node import Node, is_deferred
 from reactive.engine.dataflow.schedule import CommitStep
-from reactive.engine.operators.event_time import EventClock
 from reactive.engine.remote.remote import Sharing
 from reactive.engine.remote.remote_operator import RemoteOperator
 from reactive.engine.remote.remote_tree import RemoteLeaf
+
+if TYPE_CHECKING:
+    from reactive.engine.operators.event_time import EventClock
 
 MOST = 8
 """Number of remotes that are sent to at the same time."""
