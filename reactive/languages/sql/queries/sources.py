@@ -46,7 +46,7 @@ from reactive.languages.sql.queries.ordering import limits
 from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
 from reactive.languages.sql.queries.temporal_join import join_as_of_commit
 from reactive.languages.sql.queries.time_windows import windowed_rows
-from reactive.languages.sql.terms.errors import nearest, peek
+from reactive.languages.sql.terms.errors import nearest, peek, put
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT
 from reactive.languages.sql.terms.values import TypedValue, plan_with_columns
@@ -197,10 +197,19 @@ def _join_item(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     if method == "POSITIONAL" or kind not in ("", "INNER", "CROSS", "OUTER", *_HALVES):
         raise around.error(join, f"{method or kind} JOIN is not supported")
+    item = _without_lateral(item)
+    is_unnested = isinstance(item, exp.Unnest) or _is_call(item)
+    if is_unnested and side == "LEFT" and _has_condition(join):
+        return _lateral(left, _some_of(item, join), item.alias, (), join, around)
     inner = _lateral_query(item, left, around)
+    if inner is not None and _has_condition(join):
+        alias = peek(inner, "alias")
+        made = _some_of(exp.Subquery(this=_query_of(inner), alias=alias), join)
+        return _lateral(left, made, inner.alias, (), join, around)
     if inner is not None:
-        return _lateral(left, inner, join, around)
-    if isinstance(item, exp.Unnest) or _is_call(item):
+        names = _alias_columns(inner)
+        return _lateral(left, _query_of(inner), inner.alias, names, join, around)
+    if is_unnested:
         return _filtered_join(_unnest_item(_call_of(item), item, around, left, side), join, around)
     if isinstance(item, exp.Table) and peek(item, "version") is not None and not method:
         right = _with_joins(_rows_of_table(item, around), item, around)
@@ -294,8 +303,39 @@ def _lateral_query(item: Any, left: PlannedRows, around: Scope) -> Any:
     return item if reads else None
 
 
-def _lateral(left: PlannedRows, item: Any, join: Any, around: Scope) -> PlannedRows:
-    """Return `left` joined with a query that reads it; refuse RIGHT, FULL, and any ON but TRUE."""
+def _query_of(item: Any) -> Any:
+    """Return the query of a lateral item."""
+    return item.this.this if isinstance(item, exp.Lateral) else item.this
+
+
+def _without_lateral(item: Any) -> Any:
+    """Return an item without the word LATERAL unless it is a query: others need no such word."""
+    if not isinstance(item, exp.Lateral) or isinstance(item.this, exp.Subquery):
+        return item
+    inner, alias = item.this, item.args.get("alias")
+    ordinality = item.args.get("ordinality")
+    if isinstance(inner, exp.Unnest):
+        put(inner, "alias", alias)
+        return inner
+    return exp.Table(this=inner, alias=alias, ordinality=ordinality)
+
+
+def _has_condition(join: Any) -> bool:
+    """Return True if a join has an ON that is not TRUE."""
+    on = join.args.get("on")
+    return on is not None and not (isinstance(on, exp.Boolean) and on.this)
+
+
+def _some_of(item: Any, join: Any) -> Any:
+    """Return the query of the rows of an item that fulfil the ON of its join."""
+    query = exp.select(exp.Star()).from_(item, copy=False)
+    return query.where(exp.Paren(this=join.args["on"]), copy=False)
+
+
+def _lateral(
+    left: PlannedRows, node: Any, alias: str, names: tuple[str, ...], join: Any, around: Scope
+) -> PlannedRows:
+    """Return `left` joined with a query that reads it; refuse RIGHT and FULL joins."""
     side = KINDS.get((join.side or "").upper())
     if side in ("right", "full"):
         raise around.error(
@@ -303,16 +343,8 @@ def _lateral(left: PlannedRows, item: Any, join: Any, around: Scope) -> PlannedR
         )
     scope = left.scope(around)
     correlation = Correlation(scope)
-    query = scope.around(correlation).query(
-        item.this.this if isinstance(item, exp.Lateral) else item.this
-    )
-    on = join.args.get("on")
-    if on is not None and not (isinstance(on, exp.Boolean) and on.this):
-        raise around.error(
-            on, "a lateral query is joined ON TRUE", "put the condition into its WHERE"
-        )
-    made, schema = query.rows()
-    right = rows_of_plan(plan_with_columns(made, schema), item.alias, _alias_columns(item))
+    made, schema = scope.around(correlation).query(node).rows()
+    right = rows_of_plan(plan_with_columns(made, schema), alias, names)
     kind: Literal["inner", "left"] = "left" if side == "left" else "inner"
     both = side_by_side(left, right, side)
     return both.with_node(lateral(left.node, made, scope, tuple(correlation.arguments), kind))
@@ -335,6 +367,9 @@ def _unnest_item(
         before.node, scope, arrays, kinds, before.bindings, offset=offset, outer=side == "LEFT"
     )
     names = _alias_columns(item) or ((item.alias,) if item.alias else ())
+    last = item.args.get("offset")
+    if isinstance(last, exp.Identifier):  # the last name of `as u(element, place)`
+        names = (*names, last.name)
     usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [function_name(call)]
     every = around.replace_names(names, [*usual, *(["ordinality"] if offset else [])], item)
     made = ScopeSource(item.alias or every[0], tuple(zip(every, values, strict=False)))
