@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from reactive.engine.collections.index import ERROR_KEY, Index, Key, KeyedPair, Range
-from reactive.engine.collections.range_index import MovedKey, RangeIndex
+from reactive.engine.collections.range_index import ABSENT, MovedKey, RangeIndex
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -54,7 +54,8 @@ class KeyOrders:
         changed = [(self._key(pair[0]), pair) for each, pair in since if each == key.key]
         if changed:
             order = order.earlier(changed)
-        return [*order.pairs(key), *order.pairs(ERROR_KEY)]
+        asked = key.new if key.old is ABSENT else key
+        return [*order.pairs(asked), *order.pairs(ERROR_KEY)]
 
     def follow(self, delta: Iterable[KeyedPair], sign: int = 1) -> None:
         """Apply a delta of the index, or take it back if `sign` is -1."""

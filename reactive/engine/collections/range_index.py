@@ -48,7 +48,7 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import itemgetter, le, lt
-from typing import Any
+from typing import Any, Final
 
 from sortedcontainers import SortedKeyList, SortedList
 
@@ -69,11 +69,15 @@ from reactive.engine.collections.index import (
 from reactive.engine.collections.index import Key as IndexKey
 from reactive.engine.collections.zset import Family, KeyedBatch, Pair, Row, consolidate, family_of
 
+ABSENT: Final = object()
+"""The bound that no row meets."""
+
 
 class MovedKey:
     """A key of the other side that has moved: it finds the partners of `new` that `old` has not.
 
-    `key` is the part of the key that is equal on both sides, if there is one.
+    If `old` is `ABSENT`, it finds all partners of `new`. `key` is the part of the key that is equal
+    on both sides, if there is one.
     """
 
     __slots__ = ("key", "new", "old")

@@ -14,6 +14,9 @@ both rows are paired with the rows between, for which a comparison gives another
 Deleted and inserted rows are paired in the order of their bounds, among rows with the same key of
 an equation and the same other values. The weights may differ: the rest stays as it is.
 
+If other values of the two rows are read, all pairs change; then both rows find their partners among
+the rows of their key by the order of these, not by testing them all.
+
 Sound:  a pair is made of values that are the same objects, or equal objects of one plain class.
 Cost:   O(|d| log |d|) for a delta of one side; look-ups as `range_index.py` and `key_orders.py`.
 Source: [dbsp] bilinear operators, as the change of one factor that is a difference of intervals.
@@ -52,6 +55,7 @@ from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import (
     AnyJoin,
     Ranges,
+    bounds_of,
     comparisons_of,
     is_decided_by,
     join_match,
@@ -63,7 +67,7 @@ from optimizer.plans.side_conditions import (
 )
 from reactive.engine.collections import key_orders
 from reactive.engine.collections.index import Key, KeyedPair, Mark, WeightedRows
-from reactive.engine.collections.range_index import MovedKey
+from reactive.engine.collections.range_index import ABSENT, MovedKey
 from reactive.engine.collections.zset import Row, family_of, has_both_signs
 from reactive.engine.operators import next_change
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
@@ -76,6 +80,8 @@ PLAIN = frozenset({int, str, bytes, bool, NoneType, date, timedelta})
 TESTS = frozenset({"is", "is not", "==", "!=", "<", "<=", ">", ">=", "not"})
 Values = Callable[[Row], Any]
 Delta = Sequence[KeyedPair]
+Limit = tuple[Values, key_orders.KeyOrders]
+"""The bound of a row of a side, and the rows of the side by key and bound."""
 Moving = tuple[Any, Row, int]
 """The bound of a row, the row, and the weight that is not paired yet."""
 
@@ -90,7 +96,7 @@ class MovedBounds:
         rows have one: then `values_read` are searched for comparisons.
     """
 
-    __slots__ = ("_indexes", "_is_by_range", "_orders", "_ranges", "_sides")
+    __slots__ = ("_indexes", "_is_by_range", "_limits", "_orders", "_ranges", "_sides")
 
     def __init__(
         self,
@@ -134,6 +140,19 @@ class MovedBounds:
                 MovedRows(indexes[1 - side], read, bound, is_only_bound=not unchanged)
             )
 
+        bounds = None if self._is_by_range else bounds_of(join)
+        self._limits = None if bounds is None else self._limits_of(bounds.ranges, count)
+
+    def _limits_of(self, ranges: Ranges, count: int) -> list[Limit]:
+        """Return for each side the bound of a row, and its rows by key and bound."""
+        found: list[Limit] = []
+        for side, size in ((0, count), (1, 1)):
+            span, reach = (ranges.left, ranges.right)[side], side_ranges(ranges)[side]
+            value = spread_bindings(range_key(span).function, size)
+            make = partial(key_orders.KeyOrders, value, reach)
+            found.append((value, self._indexes[side].follower((span, reach), make)))
+        return found
+
     def next_change(self, side: int, moment: datetime) -> datetime | None:
         """Return the first moment at which a clock, the side 0 or 1, changes the pairs.
 
@@ -170,7 +189,32 @@ class MovedBounds:
             paired = self._pair(side, delta)
             if paired is not None:
                 return side, paired
+        for side, delta in sides:
+            limited = self.limited_rows(side, delta)
+            if limited is not None:
+                return side, limited
         return None
+
+    def limited_rows(self, side: int, delta: Delta) -> Delta | None:
+        """Return the delta of a side by the bounds of rows with many partners of their key.
+
+        Return None if there are none.
+        """
+        if self._limits is None:
+            return None
+        (bound, _), others = self._limits[side], self._indexes[1 - side].index
+        limited: list[KeyedPair] = []
+        is_any = False
+        for key, pair in delta:
+            found: Key = key
+            if key.__class__ is not Mark and _has_many_rows(others, key):
+                try:
+                    found = MovedKey(bound(pair[0]), ABSENT, key)
+                    is_any = True
+                except Exception as error:  # it meets all partners of its key
+                    reraise_asynchronous(error)
+            limited.append((found, pair))
+        return limited if is_any else None
 
     def moved_rows(self, side: int, delta: Delta) -> Delta | None:
         """Return the delta of a side, 0 or 1, by moved keys; None if no row has moved."""
@@ -185,14 +229,18 @@ class MovedBounds:
 
         It finds the rows before the delta `since`, which the side has applied.
         """
-        every, index = self._orders[side], self._indexes[side]
-        if not every or find is FINDS_NOTHING:
+        every, index, limits = self._orders[side], self._indexes[side], self._limits
+        if not (every or limits) or find is FINDS_NOTHING:
             return find
 
         def found(key: Any, default: Any) -> Any:
             if key.__class__ is not MovedKey:
                 return find(key, default)
             rows = WeightedRows()
+            if key.old is ABSENT:
+                assert limits is not None
+                pairs = limits[side][1].pairs(index.index, key, since)
+                return WeightedRows((index.handle(pair[0]), pair) for pair in pairs) or default
             for orders, new, old in zip(every, key.new, key.old, strict=True):
                 for moved in (MovedKey(new, old, key.key), MovedKey(old, new, key.key)):
                     pairs = orders.pairs(index.index, moved, since)
@@ -264,8 +312,7 @@ class MovedRows:
         index = self._partners.index
         if self._bound is None:
             return bool(index.rows >= key_orders.MANY)
-        found = index.buckets.get(key)
-        return found.__class__ is WeightedRows and len(found) >= key_orders.MANY
+        return _has_many_rows(index, key)
 
     def _pair_group(
         self,
@@ -295,6 +342,11 @@ class MovedRows:
 
 
 _bound_of: Callable[[Moving], Any] = itemgetter(0)
+
+
+def _has_many_rows(index: Any, key: Key) -> bool:
+    found = index.buckets.get(key)
+    return found.__class__ is WeightedRows and len(found) >= key_orders.MANY
 
 
 def identity(value: Any) -> Hashable:

@@ -79,6 +79,11 @@ class PartnerLoop:
             if moved is not None:
                 right = moved
                 find_left = bounds.partners(self._side, find_left, left)
+        if self._bounds is not None and has_both_signs(left):
+            bounds = self._moved_bounds(self._bounds)
+            limited = bounds.limited_rows(self._side, new)
+            if limited is not None:
+                new, find_right = limited, bounds.partners(1 - self._side, find_right, ())
         return self._loop(new, right, find_right, find_left)
 
     def next_change(self, side: int, moment: datetime) -> datetime | None:
