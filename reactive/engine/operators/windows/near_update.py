@@ -71,7 +71,8 @@ def _sort_key(directions: Directions) -> str:
     names = [f"values[{n}]" for n in range(len(directions))]
     ups_and_downs = [(name, each[0]) for name, each in zip(names, directions, strict=True)]
     plain = " and ".join(
-        f"{name}.__class__ is int" if descending else f"{name}.__class__ in PLAIN"
+        f"({name}.__class__ {'is int' if descending else 'in PLAIN'}"
+        f" or ({name}.__class__ is float and {name} == {name}))"
         for name, descending in ups_and_downs
     )
     signed = [f"-{name}" if descending else name for name, descending in ups_and_downs]
