@@ -130,7 +130,7 @@ RULE_KINDS: dict[Rule, Kinds] = {
     fuse_selects: (plan.Select, plan.Extend, plan.Aggregate, plan.SemiJoin, plan.AntiJoin),
     fuse_wheres: WHERE,
     inline_value: (plan.Product, plan.Join),
-    limit_reduce: WHERE,
+    limit_reduce: (plan.Where, plan.OrderBy),
     make_join: WHERE,
     make_select: EXTEND,
     make_semi_join: (*SETS, plan.Fixpoint),

@@ -4,22 +4,31 @@
       reduce rows by g       ->        reduce first rows by g
         R                                R
 
+    order_by row[i], limit 3         order_by row[i], limit 3
+      reduce rows by g       ->        reduce first rows by g
+        R                                R
+
 So the first rows of each group in an order cost only these rows: rows that are not shown are not
 numbered.
 
-Sound:  the function promises that its rows are the same without those whose item is greater.
-Needs:  a function that keeps its groups, and an item that it can limit; a constant.
+Sound:  the function promises that its rows are the same without those whose item is greater. At
+        least n rows of its group precede a row whose number, or rank, is greater than n.
+Needs:  a function that keeps its groups, and an item that it can limit; a constant. Between an
+        order and the reduce, selects that cannot raise.
 Pays:   the work of a change for the rows of a group that are not shown.
 Source: SQL's ROW_NUMBER() OVER (...) <= n, as `top` of groups.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from optimizer import plan
 from optimizer.expr import (
     Attempt,
     Constant,
     Expr,
+    Function,
     Item,
     Lifted,
     Operation,
@@ -27,7 +36,12 @@ from optimizer.expr import (
     conjunction,
     conjuncts,
 )
+from optimizer.expressions.text import compose
+from optimizer.plans.join_lists import composed_over
 from optimizer.plans.nodes.groups import keeper, replaced
+from optimizer.plans.properties import shapes
+from optimizer.plans.side_conditions import calls_may_raise
+from optimizer.traverse import with_inputs
 
 
 def limit_reduce(node: plan.Node) -> plan.Node:
@@ -48,8 +62,32 @@ def limit_reduce(node: plan.Node) -> plan.Node:
                 left = tuple(t for t in conjuncts(p.body) if t is not test or not says_all)
                 return plan.Where(first, p.with_body(conjunction(left))) if left else first
             return node
+        case plan.OrderBy(below, (first, *_), int() as limit, offset) if not first.descending:
+            found = _first_rows(below, first.function, limit + offset)
+            return node if found is None else replace(node, input=found)
         case _:
             return node
+
+
+def _first_rows(node: plan.Node, key: Function, most: int) -> plan.Node | None:
+    """Return a node limited to rows whose key is at most `most`; None if no reduce can do it."""
+    match node:
+        case _ if not isinstance(key, Lifted):
+            return None
+        case plan.Reduce(source, by, function):
+            kept, item = keeper(function), _limited_item(key.body)
+            limited = None if kept is None or item < 0 else kept.limited(item, most)
+            if limited is None:
+                return None
+            return plan.Reduce(source, by, replaced(function, limited, f", row[{item}] <= {most}"))
+        case plan.Select(source, Lifted() as f) if not calls_may_raise(node):
+            asked = compose(key, f, shapes(source))
+        case plan.Extend(source) if not calls_may_raise(node):
+            asked = composed_over(key, node)
+        case _:
+            return None
+    found = None if asked is None else _first_rows(source, asked, most)
+    return None if found is None else with_inputs(node, [found])
 
 
 def _limit(test: Expr) -> tuple[int, int, bool]:

@@ -376,3 +376,29 @@ def test_partitions_with_keys_without_an_order_are_dropped(name: str, seed: int)
                 for part in {r[0] for r in kept}:
                     wanted = sorted((r for r in kept if r[0] == part), key=lambda r: (r[2], r[1]))
                     assert names[(part,)] == [r[1] for r in wanted]
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+@pytest.mark.parametrize("name", ["rank", "dense_rank", "row_number"])
+def test_the_first_rows_by_a_place_are_those_of_all_rows(name: str, seed: int) -> None:
+    random, db = Random(seed), Database()
+    scores = db.table(Score, name="scores")
+    query, answers = QUERIES[name]
+    by, count, offset = random.choice(list(BYS)), random.randrange(1, 5), random.randrange(3)
+    places = query(scores.over(by=BYS[by], order=desc("points")))
+    view = places.order_by(lambda r: r[1]).limit(count, offset).materialize()
+    text = str(places.order_by(lambda r: r[1]).limit(count, offset).explain(costs=True))
+    assert f"row[1] <= {count + offset}" in text
+    rows: list[Score] = []
+    for step in history(random, rows):
+        with db.transaction():
+            for row, weight in step:
+                if weight > 0:
+                    scores.add(row)
+                    rows.append(row)
+                else:
+                    scores.remove(row)
+                    rows.remove(row)
+        wanted = sorted(expected(rows, by, answers).elements(), key=lambda r: (r[1], r))
+        assert list(view) == wanted[offset : offset + count]
+    view.verify()

@@ -36,7 +36,10 @@ NEAR: dict[str, Query] = {
     "first rows": lambda r: r.where(lambda p, w: w.row_number() <= 3).select(
         lambda p, w: (p.id, w.row_number())
     ),
-    "ntile": lambda r: r.select(lambda p, w: (p.id, w.ntile(4))),
+    "first of an order": lambda r: (
+        r.select(lambda p, w: (w.rank(), p.id)).order_by(lambda r: r[0]).limit(3)
+    ),
+    "ntile": lambda r: r.select(lambda p, w: (p.id, w.ntile(4), w.lag(p.id))),
     "scan": lambda r: r.select(lambda p, w: (p.id, w.scan(p.amount, _bounded, 0))),
     "max so far": lambda r: r.select(lambda p, w: (p.id, w.max(p.day))),
     **PLACES,
