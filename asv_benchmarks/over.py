@@ -3,6 +3,7 @@
     lag, lead       the neighbours of the old place and of the new one
     top 3           the first rows of the partition, and the row that follows
     frame           the rows from the changed one to the two behind it
+    places          numbers that are computed when they are read: the row itself
 
 python -m asv_benchmarks.over [--rows 20000] [--part 100]
 
@@ -87,6 +88,10 @@ class Twin:
                 self.shown[row.id] = made
         self._listener(gone, came)
 
+    def rows(self) -> list[Out]:
+        """Return what is shown."""
+        return list(self.shown.values())
+
     def seeing(self, place: int, size: int) -> Iterator[int]:
         """Return the places whose answers a row at `place` may change."""
         raise NotImplementedError
@@ -133,6 +138,30 @@ class FrameMax(Frame):
         return (max(row.amount for _, row in part[max(0, place - FRAME) : place + 1]),)
 
 
+class Places(Twin):
+    """The rows in order; a change is told by its places, and numbers are those of a list."""
+
+    def update(self, old: Price, new: Price) -> None:
+        part = self.parts[old.product]
+        entry = ((old.day, old.id), old)
+        place = bisect_left(part, entry)
+        if part[place : place + 1] != [entry]:
+            raise KeyError(old)
+        del part[place]
+        gone = (place, old.id, (place + 1,))
+        entry = ((new.day, new.id), new)
+        place = bisect_left(part, entry)
+        part.insert(place, entry)
+        self._listener([gone], [(place, new.id, (place + 1,))])
+
+    def rows(self) -> list[Out]:
+        parts = self.parts.values()
+        return [(row.id, (n,)) for part in parts for n, (_, row) in enumerate(part, 1)]
+
+    def answer(self, part: list[tuple[Key, Price]], place: int) -> Any:
+        return None
+
+
 Windowed = Relation[Price, RowWindow]
 CASES: dict[str, tuple[Callable[[Windowed], Relation[Any]], type[Twin]]] = {
     "lag": (lambda r: r.select(lambda p, w: (p.id, (w.lag(p.amount),))), Lag),
@@ -151,6 +180,7 @@ CASES: dict[str, tuple[Callable[[Windowed], Relation[Any]], type[Twin]]] = {
         lambda r: r.select(lambda p, w: (p.id, (w.max(p.amount, rows=(-2, 0)),))),
         FrameMax,
     ),
+    "number of each row": (lambda r: r.select(lambda p, w: (p.id, (w.row_number(),))), Places),
 }
 
 
@@ -173,7 +203,8 @@ class Sides:
             self.prices.over(by=lambda p: p.product, order=[lambda p: p.day, lambda p: p.id])
         ).materialize()
         self.prices.add_all(self.rows)
-        self.subscription = self.view.subscribe(self._hear)
+        hear = self._hear_places if twin is Places else self._hear
+        self.subscription = self.view.subscribe(hear)
         self.twin = twin(self._hear_of_twin)
         self.twin.load(self.rows)
         self.days = days
@@ -204,10 +235,13 @@ class Sides:
 
     def check(self) -> None:
         """Raise unless both sides show the same."""
-        assert sorted(self.view) == sorted(self.twin.shown.values())
+        assert sorted(self.view) == sorted(self.twin.rows())
 
     def _hear(self, delta: Any) -> None:
         self.calls[0] += 1
+
+    def _hear_places(self, delta: Any) -> None:
+        self.calls[0] += len(delta.places) > 0
 
     def _hear_of_twin(self, gone: list[Out], came: list[Out]) -> None:
         self.calls[1] += 1
