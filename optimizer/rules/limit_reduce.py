@@ -21,8 +21,6 @@ Source: SQL's ROW_NUMBER() OVER (...) <= n, as `top` of groups.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from optimizer import plan
 from optimizer.expr import (
     Attempt,
@@ -64,7 +62,7 @@ def limit_reduce(node: plan.Node) -> plan.Node:
             return node
         case plan.OrderBy(below, (first, *_), int() as limit, offset) if not first.descending:
             found = _first_rows(below, first.function, limit + offset)
-            return node if found is None else replace(node, input=found)
+            return node if found is None else with_inputs(node, [found])
         case _:
             return node
 

@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import repeat
-from operator import itemgetter
 from typing import Any
 
 from reactive.engine.collections.order import Edit, EditedSequence
@@ -36,7 +35,6 @@ from reactive.engine.operators.tree.tree import UnreadDelta
 from reactive.engine.operators.windows.entries import HIDDEN, Entries
 from reactive.engine.operators.windows.facts import Packed, WindowFacts
 from reactive.engine.operators.windows.frames import Order
-from reactive.engine.operators.windows.function import canonical_answers
 from reactive.engine.operators.windows.groups import least_weight, rows_by_partition
 from reactive.engine.operators.windows.partition import add_changes
 from reactive.engine.runtime.collector import pause_collector
@@ -200,7 +198,6 @@ class PlacedPartition:
         else:  # of the earlier answers, only those of DENSE_RANK are asked for
             told = entries.groups_up_to
             columns = [list(each.answers(order, start, stop, told)) for each in made.functions]
-        columns = list(map(canonical_answers, columns))
         said = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
         return made.output_rows(entries.heads(start, stop), said)
 
@@ -344,7 +341,7 @@ class PlacedRows(GroupStates[PlacedPartition]):
         them.
         """
         found = self._show.step(UniformDelta(rows, 1))
-        return list(found.rows if type(found) is UniformDelta else map(_row_of_pair, found))
+        return list(found.rows) if type(found) is UniformDelta else [row for row, _ in found]
 
     def _weights(self) -> dict[Row, int]:
         """Return the rows with their weights, computed once until the next change."""
@@ -439,9 +436,6 @@ class PlacedDelta(UnreadDelta):
         """Compute the pairs and the edits, because another commit follows."""
         self.places()
         super().end()
-
-
-_row_of_pair = itemgetter(0)
 
 
 def _growth(changed: tuple[Any, PlacedPartition, Log]) -> int:
