@@ -351,7 +351,7 @@ class Oracle:
         return found
 
     def _order(self, node: Node, inside: Inside) -> Rows:
-        rows = in_order(self._input(node, inside), self.keyed(node))
+        rows = in_order(self._input(node, inside), self.keyed(node), are_ordered=_is_ordered(node))
         _, limit, offset = node.more
         if isinstance(limit, str):
             limit = self._names[limit]()
@@ -424,3 +424,15 @@ def _takes(taken: Counter[Any], row: Any) -> bool:
     is_there = taken[frozen(row)] > 0
     taken[frozen(row)] -= is_there
     return is_there
+
+
+KEEPS_ORDER = ("where", "select", "extend", "bind", "distinct", "semi_join", "anti_join")
+"""Operations on an ordered relation whose result is one, too."""
+
+
+def _is_ordered(node: Node) -> bool:
+    """Return True if the input of a node is in an order, in which peers stay."""
+    below = node.inputs[0]
+    while below.op in KEEPS_ORDER:
+        below = below.inputs[0]
+    return below.op == "order"

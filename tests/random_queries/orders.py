@@ -14,9 +14,9 @@ from tests.random_queries.rows import D, E
 Keyed = tuple[Callable[[Any], Any], Key]
 
 
-def in_order(rows: Sequence[Any], keys: Sequence[Keyed]) -> list[Any]:
-    """Sorted by the last key first, as sorting is stable; equal rows by themselves."""
-    found = sorted(rows, key=tie)
+def in_order(rows: Sequence[Any], keys: Sequence[Keyed], *, are_ordered: bool = False) -> list[Any]:
+    """Sorted by the last key first, as sorting is stable; peers by themselves, or as they are."""
+    found = list(rows) if are_ordered else sorted(rows, key=tie)
     for of, key in reversed(keys):
         ranks = [rank(of(row), key) for row in found]
         places = sorted(range(len(found)), key=ranks.__getitem__, reverse=key.descending)
