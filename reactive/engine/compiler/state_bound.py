@@ -26,7 +26,7 @@ from optimizer.plans.nodes.groups import keeper
 from optimizer.plans.properties import nodes, reads_stream
 from optimizer.plans.side_conditions import AnyJoin
 from optimizer.traverse import functions
-from reactive.engine.operators import accumulators, closing, frontiers, statistics
+from reactive.engine.operators import accumulators, closing, closing_asof, frontiers, statistics
 
 if TYPE_CHECKING:
     from reactive.engine.compiler.queries import Queries
@@ -52,6 +52,7 @@ WITHOUT_INTERVAL = (
     "bound the times of the two streams by each other, such as "
     "on=lambda l, r: l.key == r.key and abs(l.at - r.at) <= timedelta(minutes=5)"
 )
+WITH_TOLERANCE = "tolerance=... says how far ahead a partner may be"
 WITH_WATERMARK = "when_closed(...) emits rows that change no more, and keeps none of them"
 OTHERWISE = "aggregate windows of the events' time, or subscribe to the events before this operator"
 
@@ -80,10 +81,12 @@ def _remedy(node: plan.Node) -> str | None:
         case plan.Aggregate(_, None, aggregates):
             is_constant = all(isinstance(a.accumulator, CONSTANT) for a in aggregates)
             return None if is_constant else WITHOUT_WINDOW
-        case plan.Distinct():
+        case plan.Distinct() | plan.SetOperation():
             return None if closing.closing_of(node) is not None else WITHOUT_TIME
         case plan.Aggregate():
             return None if closing.closing_of(node) is not None else WITHOUT_WINDOW
+        case plan.AsofJoin():
+            return _remedy_of_asof(node)
         case plan.Reduce(_, _, function):
             is_bounded = getattr(keeper(function), "is_bounded", False)
             return None if is_bounded else OTHERWISE
@@ -91,6 +94,15 @@ def _remedy(node: plan.Node) -> str | None:
             return _remedy_of_join(node)
         case _:
             return None if isinstance(node, STATELESS) else OTHERWISE
+
+
+def _remedy_of_asof(node: plan.AsofJoin) -> str | None:
+    if closing_asof.asof_frontiers(node) is not None:
+        return None
+    if not (reads_stream(node.left) and reads_stream(node.right)):
+        return WITH_TABLE
+    is_ahead = node.direction != "backward" and node.tolerance is None
+    return WITH_TOLERANCE if is_ahead else WITHOUT_TIME
 
 
 def _remedy_of_join(join: AnyJoin) -> str | None:

@@ -90,6 +90,18 @@ class TimedRows:
         else:
             delete_from_order(self._times, time)
 
+    def has_time(self, time: Any) -> bool:
+        """Return True if a row with a time may be a partner."""
+        held = self._rows.get(time)
+        return held is not None and self._are_there(held)
+
+    def drop(self, time: Any) -> bool:
+        """Drop the rows with a time; return True if there were any."""
+        held = self._rows.pop(time, None)
+        if held is not None and self._are_there(held):
+            self._set_time(time, is_there=False)
+        return held is not None
+
     def first_at(self, time: Any) -> Row:
         """Return the least row with a time; it has one."""
         held = self._rows[time]

@@ -47,7 +47,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from optimizer import plan
 from optimizer.expr import Display, Item, Lifted, Parameter, constant, row_names
@@ -80,10 +80,17 @@ class Closing:
     value_of: ValueOf
 
 
-def closing_of(node: plan.Aggregate | plan.Distinct) -> Closing | None:
-    """Return how the groups of an aggregate, or rows of `distinct`, close; None if they do not."""
+Closeable: TypeAlias = plan.Aggregate | plan.Distinct | plan.SetOperation
+"""Nodes whose groups, or rows, may close."""
+
+
+def closing_of(node: Closeable) -> Closing | None:
+    """Return how the groups of an aggregate, or rows of `distinct` and of set operations, close;
+    None if they do not."""
     if isinstance(node, plan.Distinct):
         return _closing_of_rows(node.input)
+    if isinstance(node, plan.SetOperation):
+        return _closing_of_rows(node)
     found = _part_that_closes(node)
     if found is None:
         return None

@@ -72,6 +72,8 @@ from reactive.engine.operators import (
     bound_matching,
     checked_matching,
     closing,
+    closing_asof,
+    closing_sets,
     frontiers,
     hash_matching,
     matching,
@@ -128,7 +130,8 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.Distinct():
             return _distinct_of(node), ()
         case plan.Union():
-            return set_operators.Union, ()
+            found = _closing_of(node)
+            return partial(closing_sets.ClosingUnion, found) if found else set_operators.Union, ()
         case plan.UnionAll():
             return set_operators.UnionAll, ()
         case plan.Negate():
@@ -136,15 +139,15 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.Previous(_, moment):
             return lambda: Previous(moment), ()
         case plan.Difference():
-            return set_operators.make_difference, ()
+            return _pointwise_of(node, set_operators.make_difference), ()
         case plan.DifferenceAll():
-            return set_operators.make_difference_all, ()
+            return _pointwise_of(node, set_operators.make_difference_all), ()
         case plan.AsofJoin():
             return lambda: _make_asof_join(node), ()
         case plan.Intersection():
-            return set_operators.make_intersection, ()
+            return _pointwise_of(node, set_operators.make_intersection), ()
         case plan.IntersectionAll():
-            return set_operators.make_intersection_all, ()
+            return _pointwise_of(node, set_operators.make_intersection_all), ()
         case plan.Aggregate(_, key, aggregates):
             functions = (f for a in aggregates for f in (a.value, *a.functions))
             return lambda: plain_aggregate(node, _kind_of_groups(node)), (key, *functions)
@@ -176,7 +179,11 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
 
 def _make_asof_join(node: plan.AsofJoin) -> asof_join.AsofJoin:
     nearest = asof_join.Nearest(node.direction, node.tolerance, is_strict=node.is_strict)
-    return asof_join.AsofJoin(pair_with(node.count), nearest, is_left=node.is_left)
+    frontiers = closing_asof.asof_frontiers(node) if reads_stream(node) else None
+    kind: Any = asof_join.AsofJoin
+    if frontiers is not None:
+        kind = partial(closing_asof.ClosingAsofJoin, frontiers=frontiers)
+    return kind(pair_with(node.count), nearest, is_left=node.is_left)  # type: ignore[no-any-return]
 
 
 def _make_select(function: Function, source: plan.Node) -> rowwise.Select:
@@ -227,13 +234,23 @@ def log_of(node: plan.Lookup) -> Any:
 
 def _distinct_of(node: plan.Distinct) -> Make:
     """Return the maker of the operator of `distinct`: of rows that close, or of others."""
-    found = closing.closing_of(node) if closes(node) else None
+    found = _closing_of(node)
     return set_operators.Distinct if found is None else partial(closing.ClosingDistinct, found)
 
 
-def closes(node: plan.Aggregate | plan.Distinct) -> bool:
+def _pointwise_of(node: plan.SetOperation, make: Callable[..., set_operators.Pointwise]) -> Make:
+    """Return the maker of the operator of a set operation: of rows that close, or of others."""
+    found = _closing_of(node)
+    return make if found is None else lambda: make(partial(closing_sets.ClosingPointwise, found))
+
+
+def _closing_of(node: closing.Closeable) -> closing.Closing | None:
+    return closing.closing_of(node) if reads_stream(node) else None
+
+
+def closes(node: closing.Closeable) -> bool:
     """Return True if groups, or rows, change no more below a watermark (`closing.py`)."""
-    return reads_stream(node) and closing.closing_of(node) is not None
+    return _closing_of(node) is not None
 
 
 def retentions(join: AnyJoin) -> frontiers.Retentions:
@@ -249,7 +266,7 @@ def joins_drop(node: plan.Node) -> bool:
 
 def _kind_of_groups(node: plan.Aggregate) -> Callable[..., GroupAggregates]:
     """Return the maker of the operator of an aggregate: of groups that close, or of others."""
-    found = closing.closing_of(node) if closes(node) else None
+    found = _closing_of(node)
     return GroupAggregates if found is None else partial(closing.ClosingAggregates, closing=found)
 
 

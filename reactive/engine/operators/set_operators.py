@@ -460,52 +460,52 @@ class Union:
         return self._distinct.footprint()
 
 
-def make_difference() -> Pointwise:
+def make_difference(kind: Callable[..., Pointwise] = Pointwise) -> Pointwise:
     """Return the operator of a set difference.
 
     >>> make_difference().step([("a", 2), ("b", 1)], [("b", 1)])
     [('a', 1)]
     """
-    return Pointwise(_difference_law, usual=0, is_set=True)
+    return kind(_difference_law, usual=0, is_set=True)
 
 
 def _difference_law(left: int, right: int) -> int:
     return 1 if left > 0 >= right else 0
 
 
-def make_difference_all() -> Pointwise:
+def make_difference_all(kind: Callable[..., Pointwise] = Pointwise) -> Pointwise:
     """Return the operator of a bag difference.
 
     >>> make_difference_all().step([("a", 2), ("b", 1)], [("a", 1), ("b", 1)])
     [('a', 1)]
     """
-    return Pointwise(_bag_difference, usual=0)
+    return kind(_bag_difference, usual=0)
 
 
 def _bag_difference(left: int, right: int) -> int:
     return max(0, max(0, left) - max(0, right))
 
 
-def make_intersection_all() -> Pointwise:
+def make_intersection_all(kind: Callable[..., Pointwise] = Pointwise) -> Pointwise:
     """Return the operator of a bag intersection.
 
     >>> make_intersection_all().step([("a", 2), ("b", 1)], [("a", 3)])
     [('a', 2)]
     """
-    return Pointwise(_bag_intersection, usual=1)
+    return kind(_bag_intersection, usual=1)
 
 
 def _bag_intersection(left: int, right: int) -> int:
     return max(0, min(left, right))
 
 
-def make_intersection() -> Pointwise:
+def make_intersection(kind: Callable[..., Pointwise] = Pointwise) -> Pointwise:
     """Return the operator of a set intersection.
 
     >>> make_intersection().step([("a", 2), ("b", 1)], [("a", 1)])
     [('a', 1)]
     """
-    return Pointwise(_intersection_law, usual=1, is_set=True)
+    return kind(_intersection_law, usual=1, is_set=True)
 
 
 def _intersection_law(left: int, right: int) -> int:

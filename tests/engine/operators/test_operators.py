@@ -32,6 +32,8 @@ OPERATORS = Path(reactive.__file__).parent / "engine" / "operators"
 HELPERS = {
     "accumulators": "the sums and values that `aggregate` and `sums_by` keep",
     "cycles": "joins in a cycle, put together: tests/engine/operators/loops/test_paths.py",
+    "closing_asof": "as-of joins of streams: tests/api/test_asof_of_streams.py",
+    "closing_sets": "set operations over streams: tests/api/test_sets_of_streams.py",
     "frontiers": "what is closed in the rows of a plan: tests/api/test_interval_joins.py",
     "fuse": "several operators as one loop: tests/engine/operators/loops, tests/engine/codegen",
     "hash_matching": "values that may clash: tests/errors/test_made_values_that_clash.py",
