@@ -382,6 +382,18 @@ def test_late_queries_of_what_has_closed_have_all_of_it_or_are_refused() -> None
     assert closed() == [(0, 2), (20, 1)]  # of all rows of the view, by a new operator
 
 
+def test_late_views_of_streams_are_not_verified() -> None:
+    """They read a part that holds the rows of a view, in place of the stream."""
+    db = Database()
+    sales = db.stream(Sale, at="at", lateness=0, name="sales")
+    view = sales.materialize()
+    sales.add(Sale("a", 1, 1))
+    late = sales.where(lambda s: s.pieces > 0).materialize()
+    for each in (view, late):
+        with pytest.raises(TableError, match="is not stored"):
+            each.verify()
+
+
 def test_a_nan_matches_nothing() -> None:
     db = Database()
     prices, sales = (

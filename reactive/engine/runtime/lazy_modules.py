@@ -75,6 +75,8 @@ LAZY_MODULES = (
     "reactive.engine.operators.bound_matching",
     "reactive.engine.operators.checked_matching",
     "reactive.engine.operators.closing",
+    "reactive.engine.operators.closing_asof",
+    "reactive.engine.operators.closing_sets",
     "reactive.engine.operators.cycles",
     "reactive.engine.operators.event_time",
     "reactive.engine.operators.extremes_by",

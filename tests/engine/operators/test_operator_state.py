@@ -68,8 +68,11 @@ COMPUTED = {
     **dict.fromkeys(
         (
             "ClosingAggregates",
+            "ClosingAsofJoin",
             "ClosingDistinct",
+            "ClosingPointwise",
             "ClosingSessions",
+            "ClosingUnion",
             "ClosedRows",
             "ExpiringIndexBy",
             "Watermark",
