@@ -17,6 +17,7 @@ Source: temporal joins of Apache Flink.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, ClassVar
@@ -141,3 +142,9 @@ class ClosingAsofJoin(AsofJoin):
             self.has_dropped = True
             if rows.is_zero:
                 del side[key]
+
+
+def kind_of(node: plan.AsofJoin) -> Callable[..., AsofJoin]:
+    """Return the maker of the operator of an as-of join: of rows that are dropped, or of others."""
+    found = asof_frontiers(node)
+    return AsofJoin if found is None else partial(ClosingAsofJoin, frontiers=found)

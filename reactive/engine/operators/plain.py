@@ -129,25 +129,16 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             )
         case plan.Distinct():
             return _distinct_of(node), ()
-        case plan.Union():
-            found = _closing_of(node)
-            return partial(closing_sets.ClosingUnion, found) if found else set_operators.Union, ()
         case plan.UnionAll():
             return set_operators.UnionAll, ()
         case plan.Negate():
             return Negate, ()
         case plan.Previous(_, moment):
             return lambda: Previous(moment), ()
-        case plan.Difference():
-            return _pointwise_of(node, set_operators.make_difference), ()
-        case plan.DifferenceAll():
-            return _pointwise_of(node, set_operators.make_difference_all), ()
+        case plan.SetOperation():
+            return _set_operation_of(node), ()
         case plan.AsofJoin():
             return lambda: _make_asof_join(node), ()
-        case plan.Intersection():
-            return _pointwise_of(node, set_operators.make_intersection), ()
-        case plan.IntersectionAll():
-            return _pointwise_of(node, set_operators.make_intersection_all), ()
         case plan.Aggregate(_, key, aggregates):
             functions = (f for a in aggregates for f in (a.value, *a.functions))
             return lambda: plain_aggregate(node, _kind_of_groups(node)), (key, *functions)
@@ -178,12 +169,12 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
 
 
 def _make_asof_join(node: plan.AsofJoin) -> asof_join.AsofJoin:
-    nearest = asof_join.Nearest(node.direction, node.tolerance, is_strict=node.is_strict)
-    frontiers = closing_asof.asof_frontiers(node) if reads_stream(node) else None
-    kind: Any = asof_join.AsofJoin
-    if frontiers is not None:
-        kind = partial(closing_asof.ClosingAsofJoin, frontiers=frontiers)
-    return kind(pair_with(node.count), nearest, is_left=node.is_left)  # type: ignore[no-any-return]
+    kind = closing_asof.kind_of(node) if reads_stream(node) else asof_join.AsofJoin
+    return kind(
+        pair_with(node.count),
+        asof_join.Nearest(node.direction, node.tolerance, is_strict=node.is_strict),
+        is_left=node.is_left,
+    )
 
 
 def _make_select(function: Function, source: plan.Node) -> rowwise.Select:
@@ -238,9 +229,17 @@ def _distinct_of(node: plan.Distinct) -> Make:
     return set_operators.Distinct if found is None else partial(closing.ClosingDistinct, found)
 
 
-def _pointwise_of(node: plan.SetOperation, make: Callable[..., set_operators.Pointwise]) -> Make:
+def _set_operation_of(node: plan.SetOperation) -> Make:
     """Return the maker of the operator of a set operation: of rows that close, or of others."""
     found = _closing_of(node)
+    if isinstance(node, plan.Union):
+        return partial(closing_sets.ClosingUnion, found) if found else set_operators.Union
+    make = {
+        plan.Difference: set_operators.make_difference,
+        plan.DifferenceAll: set_operators.make_difference_all,
+        plan.Intersection: set_operators.make_intersection,
+        plan.IntersectionAll: set_operators.make_intersection_all,
+    }[type(node)]
     return make if found is None else lambda: make(partial(closing_sets.ClosingPointwise, found))
 
 
