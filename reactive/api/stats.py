@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.plans.explain import Explanation, headline
-from reactive.api.rule_profile import circuits_of, describe_rules
 from reactive.engine.compiler.physical import Physical
 from reactive.engine.dataflow.node import Node
 from reactive.engine.dataflow.routing import describe_route
@@ -116,8 +116,15 @@ def explain_analyzed(root: plan.Node, engine: Engine) -> Explanation:
         return f"  [{held.rows} rows, {held.bytes} bytes, {held.touched} touched{often}]"
 
     drawing = running.drawing(remark)
-    rules = map(describe_rules, circuits_of(made.values()))
+    rules = _rules(made.values())
     return Explanation("\n\n".join([drawing.text(), *rules]), drawing)
+
+
+def _rules(nodes: Iterable[Node]) -> Iterator[str]:
+    """Yield what the rules of each recursion have touched."""
+    from reactive.api.rule_profile import circuits_of, describe_rules  # loads recursions
+
+    yield from map(describe_rules, circuits_of(nodes))
 
 
 def explain_code(leaf: Node) -> Explanation:

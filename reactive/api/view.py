@@ -14,7 +14,7 @@ from optimizer.callables.source import caller
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
 from optimizer.plans.properties import columns, written_names
-from reactive.api import comprehending, display, family, literal, rule_profile
+from reactive.api import comprehending, display, family, literal
 from reactive.api import stats as statistics
 from reactive.api.borders import making
 from reactive.api.each_row import each_row, only_row
@@ -36,6 +36,7 @@ from reactive.errors import ClosedError
 if TYPE_CHECKING:
     from optimizer.callables.source import Place
     from optimizer.rewriting.equality_checks import PolicyQuery
+    from reactive.api import rule_profile
     from reactive.api.literal import RowError
     from reactive.borders.sinks.sink import Sink
     from reactive.engine.dataflow.delta import Channel
@@ -289,6 +290,8 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         >>> [(work.relation, work.rounds, work.tuples) for work in profile.rules]
         [('far', 0, 0), ('far', 6, 5)]
         """
+        from reactive.api import rule_profile  # recursions are not loaded by every program
+
         with self._reading():
             return rule_profile.RuleProfile(self._node.upstream())
 
