@@ -85,7 +85,9 @@ def circuit_of(
     builder = _Builder(program, of, inputs, generate=generate)
     reading = lattices.reading_clauses(program)
     for clause, reads_values in zip(program.clauses, reading, strict=True):
-        builder.add(clause, reads_values=reads_values)
+        builder.add(clause)
+        if reads_values:
+            builder.circuit.value_rules.add(id(builder.circuit.rules[-1]))
     at_hand = [not (node.forgets or is_deferred(node)) for node in builder.ports]
     builder.circuit.begins_anew = all(at_hand)
     called = [f for rule in of.rules for op in rule for f in functions(op.node)]
@@ -116,13 +118,8 @@ class _Builder:
         self.circuit = Circuit(_relations_of(program), of.names, of.max_rounds)
         self.circuit.clauses = program.clauses
 
-    def add(self, clause: Clause, *, reads_values: bool) -> None:
-        """Add the operator of a clause; `reads_values` as `reading_clauses` returns it."""
-        self._add(clause)
-        if reads_values:
-            self.circuit.value_rules.add(id(self.circuit.rules[-1]))
-
-    def _add(self, clause: Clause) -> None:
+    def add(self, clause: Clause) -> None:
+        """Add the operator of a clause."""
         circuit = self.circuit
         if is_closed(clause.body):
             node = next(self._inputs)
