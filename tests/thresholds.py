@@ -206,6 +206,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.api.family.MOST_SHOWN": "what is shown",
     "reactive.api.comprehending.MOST_ROUNDS": "beyond it recursions are taken not to end",
     "reactive.languages.datalog.definitions.MOST": "deeper components are refused",
+    "reactive.languages.datalog.included.MOST": "deeper includes are refused",
     "optimizer.plans.declared_kinds.MOST": "nodes that are looked through",
     "reactive.engine.codegen.loop_expressions.DEEPEST": "levels that Python can compile",
     "reactive.engine.codegen.loop_expressions.LARGEST": "nodes that Python can compile",
