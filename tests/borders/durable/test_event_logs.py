@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -171,3 +173,31 @@ def test_a_source_feeds_durable_streams_and_tables_together(tmp_path: Path) -> N
         reading = db.ingest(None, {Sale: sales, int: numbers}, name="both")
         found = reading.token, list(sales.materialize()), list(numbers)
         assert found == (1, [Sale("a", 1)], [7])
+
+
+@dataclass(frozen=True)
+class Signal:
+    """An event with a value that is not plain."""
+
+    at: int
+    pattern: re.Pattern[str]
+
+
+def decoded(text: str) -> Signal:
+    at, _, pattern = text.partition(" ")
+    return Signal(int(at), re.compile(pattern))
+
+
+def test_events_of_any_class_are_stored_by_a_codec(tmp_path: Path) -> None:
+    codec = (lambda s: f"{s.at} {s.pattern.pattern}", decoded)
+
+    def opened(db: Database) -> Any:
+        return db.stream(Signal, at="at", lateness=2, name="signals", durable=True, codec=codec)
+
+    events = [Signal(1, re.compile("a+")), Signal(7, re.compile("b"))]
+    with Database(tmp_path / "a.db") as db:
+        opened(db).add_all(events)
+    with Database(tmp_path / "a.db") as db:
+        signals = opened(db)
+        assert sorted(signals.materialize(), key=lambda s: s.at) == events
+        assert signals.watermark.first() == 5
