@@ -52,6 +52,7 @@ INTERPRETERS = (
             f"{OPERATORS}/fuse.py:make_loop_operator",
             f"{COMPILER}/chooser.py:join_of",
             f"{COMPILER}/chooser.py:outer_join_of",
+            f"{COMPILER}/choices/look_up_events.py:look_up_events",
             f"{COMPILER}/recursion.py:add",
         ),
     ),
@@ -214,7 +215,6 @@ BY_PLAIN = "plain operator"
 LOOPS = {
     **dict.fromkeys(("Table", "Values", "Empty", "View", "Given", "Known"), "input of a loop"),
     "AsofJoin": "rows in order: plain operator",
-    "Lookup": BY_PLAIN,
     **dict.fromkeys(("SemiJoin",), "no pairs: a loop gained nothing (0.7 to 1.0)"),
     **dict.fromkeys(("Negate", "Previous", "Tolerate", "UnionAll"), BY_PLAIN),
     **dict.fromkeys(("Reduce", "Top", "OrderBy"), "whole groups: plain operator"),
@@ -261,7 +261,11 @@ REST = {
 }
 EVERYWHERE = {"Shared": ONLY_RULES, "Settled": "planned apart: the part inside it runs"}
 WHY_NOT: Mapping[str, Mapping[str, str]] = {
-    "plain": {"Known": "a kind of table: `scan`", "Shared": ONLY_RULES},
+    "plain": {
+        "Known": "a kind of table: `scan`",
+        "Lookup": "a loop for all events",
+        "Shared": ONLY_RULES,
+    },
     "loops": LOOPS,
     "whole rounds": ROUNDS,
     "reference": {

@@ -187,6 +187,7 @@ THRESHOLDS: dict[str, Threshold] = {
 }
 
 NO_THRESHOLDS: dict[str, str] = {
+    "reactive.languages.sql.functions.lambdas.MOST_KEPT": "callables that are kept",
     "optimizer.expr.FIRST_UNIQUE": "where numbers of indexes begin",
     "optimizer.kinds.fields.IMMUTABLE": "a flag of CPython",
     "optimizer.kinds.fields.MOST_OTHERS": "answers that are kept",

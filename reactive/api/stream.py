@@ -64,7 +64,7 @@ class Stream(Table[T, Any], Generic[T]):
     ([(0, 2), (10, 1)], [('home', 6)])
     """
 
-    keeps_events: ClassVar[bool] = True
+    _keeps_events: ClassVar[bool] = True
     watermark: View[Any]
     """The view of one row: the greatest time so far, less the lateness; empty before an event."""
     late: Table[T, Any]
@@ -167,7 +167,7 @@ class Stream(Table[T, Any], Generic[T]):
 class LateTable(Table[T, Any], Generic[T]):
     """The late events of a stream, which flow through, too."""
 
-    keeps_events: ClassVar[bool] = True
+    _keeps_events: ClassVar[bool] = True
 
 
 class _LateEvents(Exception):

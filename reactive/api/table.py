@@ -76,7 +76,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     """
 
     plan: plan.Table
-    keeps_events: ClassVar[bool] = False
+    _keeps_events: ClassVar[bool] = False
     """True for a stream, or its late events, which a log may keep."""
 
     def __init__(

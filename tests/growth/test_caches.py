@@ -51,6 +51,8 @@ CONTAINERS = {
     **dict.fromkeys(
         (
             "optimizer.plans.forms.NOTHING",
+            "reactive.languages.sql.postgres.grammar.Tokenizer.HEREDOC_STRINGS",
+            "reactive.languages.sql.text.grammar.Tokenizer.HEREDOC_STRINGS",
             "reactive.datalog.__path__",
             "reactive.sql.__path__",
             "reactive.engine.collections.reachability.EMPTY",

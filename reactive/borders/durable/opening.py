@@ -257,7 +257,7 @@ def _is_durable(journal: Journal | None, table: Any, durable: bool | None) -> bo
             f"table {table.name!r} cannot be durable: its database is in memory\n"
             "  give the database a path: Database('shop.db')"
         )
-    if not table.plan.stored and not table.keeps_events:
+    if not table.plan.stored and not table._keeps_events:
         raise PlanError(
             f"table {table.name!r} cannot be durable: its rows are not stored\n"
             "  leave out stored=False, or durable=True"

@@ -48,11 +48,11 @@ from reactive.languages.sql.terms.values import (
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
 
-LONGEST = 1_000
+MOST_KEPT = 1_000
 """Bodies whose callables are kept."""
 
 
-@lru_cache(LONGEST)
+@lru_cache(MOST_KEPT)
 def _compiled(body: Expr, size: int) -> Callable[..., Any]:
     """Return the callable of a body with `size` parameters."""
     return callable_of(Lifted(body, row_names(size), (), size))
