@@ -287,7 +287,7 @@ class KeyedRows(Generic[T, K]):
             if new is _NOTHING or fields:
                 self._update_fields(key, new, fields)
                 return
-            update = self._do.update_one
+            update = self._do.update_one or self._do.update
             self._engine.write(self, lambda new: update(key, new), new)  # type: ignore[arg-type]
         except Exception as error:
             hide(error)

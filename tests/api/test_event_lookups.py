@@ -45,7 +45,7 @@ def _pairs(sale: Sale, prices: list[tuple[Price, int]]) -> Pairs:
         yield (sale, price), times
 
 
-def _padded(sale: Sale, prices: list[tuple[Price, int]]) -> Pairs:
+def _padded(sale: Sale, prices: list[Any]) -> Pairs:
     if sale.pieces > 1:
         for price, times in prices or [(None, 1)]:
             yield (sale.at, price), times

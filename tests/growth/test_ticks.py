@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -151,16 +152,21 @@ SQL = {
         "select id from x where epoch(now()) - epoch(at) < n",
     ),
 }
+
+
+def _asked(text: str, db: Database, x: Any, y: Any) -> Any:
+    return db.sql(text)
+
+
 QUERIES: dict[str, tuple[str, Make]] = {name: ("postgres", make) for name, make in METHODS.items()}
 QUERIES |= {
-    text: (dialect, lambda db, x, y, text=text: db.sql(text))
-    for dialect, texts in SQL.items()
-    for text in texts
+    text: (dialect, partial(_asked, text)) for dialect, texts in SQL.items() for text in texts
 }
 
 
 def touched(name: str, size: int) -> int:
     """Return the rows that some ticks touch; the clock knows when the next row changes."""
+    dialect: Any
     dialect, make = QUERIES[name]
     db = Database(dialect=dialect)
     x, y = db.table(Lease, name="x"), db.table(Lease, name="y")

@@ -264,7 +264,7 @@ def assign_fields(do: Statements, key: Any, fields: Mapping[str, Any]) -> Sequen
     try:
         if TRACKED_CLASSES:
             return do.update(old, new, is_held=True)
-        return do.update_one(old, new)
+        return (do.update_one or do.update)(old, new)
     except Exception as error:
         refusals.report_clash(do._table, new, (), do._engine.pending or (), error)
         raise

@@ -73,15 +73,15 @@ class Statements:
         self.add_one: one_row.Statement = self.add if self.gate.text is None else self._add_first
         """Adds one copy as `add` does; generated once a class or load shows the shape of rows."""
         self.remove_one: one_row.Statement = self.remove
-        self.update_one: one_row.Update = self.update
-        """Replaces a row as `update` does; generated with the others."""
+        self.update_one: one_row.Update | None = None
+        """Replaces a row as `update` does; generated with the others, and None before."""
 
     def move_to(self, store: RowStore) -> None:
         """Change to another store. Generated functions are dropped: they refer to the old store."""
         self.store = store
         self.add_one = self.add if self.gate.text is None else self._add_first
         self.remove_one = self.remove
-        self.update_one = self.update
+        self.update_one = None
 
     def note_removal(self) -> None:
         """Note that rows are removed which this transaction may add again."""
@@ -175,7 +175,7 @@ class Statements:
     def _update_first(self, old: Row, new: Row) -> Sequence[Pair]:
         """Generate the statements of one row, and replace the row."""
         self._make_ones()
-        return self.update_one(old, new)
+        return (self.update_one or self.update)(old, new)
 
     def _make_ones(self) -> None:
         """Generate the statements of one row.
@@ -184,12 +184,12 @@ class Statements:
         rows by.
         """
         store, text = self.store, self.gate.text
-        ones: tuple[one_row.Statement, one_row.Statement, one_row.Update]
-        ones = self.add, self.remove, self.update
+        ones: tuple[one_row.Statement, one_row.Statement, one_row.Update | None]
+        ones = self.add, self.remove, None
         if isinstance(store, BagStore | KeyedStore) and store.field is not None:
             ones = one_row.make_row_statements(self, self._engine, store, store.field)
         elif text is not None and (found := one_row.add_by_class(self, self._engine, store, text)):
-            ones = found, self.remove, self.update
+            ones = found, self.remove, None
         self.add_one, self.remove_one, self.update_one = ones
 
     def _first_refusal(

@@ -411,8 +411,9 @@ def analyse_program(definitions: ProgramDefinitions) -> Analysis:
     rules = {name: tuple(rule for rule in some if rule.goals) for name, some in every.items()}
     facts = {name: tuple(rule for rule in some if not rule.goals) for name, some in every.items()}
     order = strata(rules, dominated)
-    for group in order:
-        _refuse_counters(frozenset(group), rules)
+    if any("autoinc" in text for text in {clause.at.text for clause in definitions.clauses}):
+        for group in order:
+            _refuse_counters(frozenset(group), rules)
     kept = {n: each.kept for n, each in definitions.relations.items() if each.kept is not None}
     for name, clauses in subsumptions(definitions.clauses).items():
         best = decided_by_a_column(clauses)

@@ -64,7 +64,8 @@ class _Rules:
         for argument in head.arguments:
             arguments.append(self._value(argument, more))
         own = Atom(head.name, tuple(arguments), head.at, head.name_at)
-        return self._with_counters(Rule(own, (*goals, *more), at))
+        rule = Rule(own, (*goals, *more), at)
+        return self._with_counters(rule) if self._names.may_count(at.text) else rule
 
     def _with_counters(self, rule: Rule) -> Rule:
         """Return the rule with what its counters count: the variables of its atoms, all named."""

@@ -43,6 +43,9 @@ class _Included:
     ) -> Iterator[Token]:
         """Yield the tokens of a text, those of included files in their places."""
         found = tokens(text, name)
+        if ".include" not in text and ".once" not in text:
+            yield from found[:-1] if through else found
+            return
         place = 0
         while place < len(found):
             token = found[place]

@@ -385,6 +385,13 @@ class Names:
 
     def __init__(self) -> None:
         self._numbers = count(1)
+        self._counting: dict[str, bool] = {}
+
+    def may_count(self, text: str) -> bool:
+        """Return True if the text of a program has the word of counters."""
+        if text not in self._counting:
+            self._counting[text] = "autoinc" in text
+        return self._counting[text]
 
     def new(self, like: str = "") -> str:
         """Return a new name, which says what it is like."""

@@ -63,7 +63,8 @@ def tokens(text: str, name: str = "") -> list[Token]:
     ['a', '(', 'x', ')', ':-', 'b', '(', 'x', ',', '1.5', ')', '.', '']
     """
     end = Token("end", "", Span(text, len(text), len(text), name))
-    return [*_without_annotations(list(_scan_tokens(text, name))), end]
+    found = list(_scan_tokens(text, name))
+    return [*(_without_annotations(found) if "@" in text else found), end]
 
 
 def _without_annotations(found: list[Token]) -> Iterator[Token]:

@@ -186,7 +186,9 @@ def test_it_takes_a_row_without_a_call_of_its_class(kind: Any, key: Any) -> None
     assert calls_of(lambda: do.remove_one(row)) == alone + 2  # and a look into the dictionary
     held, other = kind(-4, "Bonn", 1), kind(-5, "Bonn", 1)
     table.add(held)  # a commit: nothing removed may return
-    assert calls_of(lambda: do.update_one(held, other)) == alone + 2
+    update_one = do.update_one
+    assert update_one is not None
+    assert calls_of(lambda: update_one(held, other)) == alone + 2
 
 
 def test_a_load_of_an_emptied_table_makes_it_anew_and_a_lost_field_ends_it() -> None:
