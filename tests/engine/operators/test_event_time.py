@@ -85,6 +85,7 @@ def test_a_look_up_pairs_events_with_the_rows_after_the_commit() -> None:
         left = [((n, rnd.randrange(4)), 1) for _ in range(rnd.choice([0, 1, 2]))]
         found = lookup.step(left, rows.step(right))
         expected: list[Any] = []
+        pairs: list[Any]
         for (event, key), _ in left:
             partners = [(row, times) for (row, of), times in after.items() if of == key and times]
             pairs = [((event, (row, key)), times) for row, times in partners]

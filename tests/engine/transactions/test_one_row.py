@@ -86,7 +86,9 @@ class Side:
         self.heard: list[Any] = []
         self.views = [
             self.table.materialize(),
-            self.table.where(lambda o: o[1] == "Bonn" if type(o) is tuple else o.town == "Bonn")
+            self.table.where(
+                lambda o: o[1:2] == ("Bonn",) if type(o) is tuple else o.town == "Bonn"
+            )
             .aggregate(Count())
             .materialize(),
         ]
@@ -108,7 +110,7 @@ class Side:
                 case "update":
                     self.table.update(row, row)
                 case "update the first" | "update the latest":
-                    held = sorted(self.table, key=repr)
+                    held = sorted(self.table, key=repr) or [row]  # which is refused
                     self.table.update(held[0 if what == "update the first" else -1], row)
                 case "update a copy":
                     of = MANY // 2
