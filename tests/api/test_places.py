@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from copy import copy, deepcopy
 from random import Random
 from typing import Any, NamedTuple
 
@@ -207,6 +210,75 @@ def test_views_and_deltas_are_as_from_scratch(name: str, by: str, when: str, see
     view.verify()
     above.verify()
     subscription.close()
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+@pytest.mark.parametrize("by", BYS)
+def test_merged_and_pickled_deltas_keep_places(by: str, seed: int) -> None:
+    random, db = Random(seed), Database()
+    scores = db.table(Score, name="scores")
+    rows = [some_score(random) for _ in range(random.choice((0, 3, 40)))]
+    scores.add_all(rows)
+    query, _ = QUERIES["row_number"]
+    view = query(scores.over(by=BYS[by], order=desc("points"))).materialize()
+    replica = Replica("at once", has_names=True)
+    replica.names = {key: [row.name for row in part] for key, part in parts_of(rows, by).items()}
+    late = LateExecutor()
+    with view.subscribe(replica, on=late, maxsize=random.choice((1, 2)), when_full="merge"):
+        other, told = Replica("only places", has_names=True), list[Delta[Any]]()
+        other.names = {key: part.copy() for key, part in replica.names.items()}
+        kept = view.subscribe(told.append)
+        for step in history(random, rows):
+            with db.transaction():
+                for row, weight in step:
+                    if weight > 0:
+                        scores.add(row)
+                        rows.append(row)
+                    else:
+                        scores.remove(row)
+                        rows.remove(row)
+            for delta in told:
+                read = random.choice((copy, deepcopy, lambda d: pickle.loads(pickle.dumps(d))))(
+                    delta
+                )
+                assert read == delta and read.added == delta.added
+                other(read)
+            told.clear()
+            if random.random() < 0.3:
+                late.run()
+            wanted = {key: [s.name for s in part] for key, part in parts_of(rows, by).items()}
+            assert {key: part for key, part in other.names.items() if part} == wanted
+        late.run()
+        assert {key: part for key, part in replica.names.items() if part} == wanted
+        kept.close()
+
+
+class LateExecutor(Executor):
+    """Runs what is submitted when it is told to."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Callable[[], object]] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self._waiting.append(lambda: fn(*args, **kwargs))
+        return Future()
+
+    def run(self) -> None:
+        while self._waiting:
+            self._waiting.pop(0)()
+
+
+def test_a_merged_snapshot_has_no_places() -> None:
+    db = Database()
+    scores = db.table(Score, name="scores")
+    scores.add(Score("a", 0, 3))
+    query, _ = QUERIES["row_number"]
+    view, late, told = query(scores.over(order=desc("points"))).materialize(), LateExecutor(), []
+    with view.subscribe(told.append, on=late, maxsize=1, when_full="merge", snapshot=True):
+        scores.add(Score("b", 0, 5))
+        late.run()
+    (delta,) = told
+    assert delta.is_snapshot and set(delta.added) == {("a", 2), ("b", 1)} and not delta.places
 
 
 def some_shown(random: Random, rows: Counter[Any]) -> Any:

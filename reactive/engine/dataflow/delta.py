@@ -72,14 +72,15 @@ class Delta(Generic[T]):
     """
 
     __slots__ = (
-        *("_by_path", "_columns", "_edits", "_key", "_pairs", "_parts", "_tick", "is_snapshot"),
-        "version",
+        *("_by_path", "_columns", "_edits", "_key", "_pairs", "_parts", "_places", "_tick"),
+        *("is_snapshot", "version"),
     )
 
     number: int | None = None
     """The number, from 0 on, of a delta of a named subscription; None for other deltas."""
 
     _columns: Sequence[str]  # missing if the bindings have no names
+    _places: tuple[Edit, ...]  # missing if these are read from the pairs
     _tick: datetime  # missing if the commit did not advance the clock
 
     def __init__(
@@ -157,8 +158,9 @@ class Delta(Generic[T]):
         Each edit inserts or deletes the row at `position`, from 0, of the partition whose key, a
         tuple, is `path`: deletions from the end, with rows as they were before the commit, then
         insertions in order, with rows as they are after it. The numbers of other rows follow from
-        their places. A delta is told, too, if rows moved and all look as before. Empty for other
-        relations, and for snapshots.
+        their places. A delta is told, too, if rows moved and all look as before. In a delta merged
+        of several, each row is as its own commit told it. Empty for other relations, for snapshots,
+        and for subscriptions with a name, which store rows.
 
         Cost: O(edits), and O(rows / 500), with which places are counted.
 
@@ -170,6 +172,8 @@ class Delta(Generic[T]):
         ...     points.add(3)
         4 (Edit(position=0, row=(3, 1), weight=1),)
         """
+        if hasattr(self, "_places"):
+            return self._places
         find: Callable[[], tuple[Edit, ...] | None] | None = getattr(self._pairs, "places", None)
         return (find() or ()) if find is not None else ()
 
@@ -303,10 +307,10 @@ class Delta(Generic[T]):
 
     def __reduce__(self) -> Any:
         """Pickle without the key function, which may be a lambda."""
-        pairs, edits = list(self._pairs), self.edits
-        columns, parts = getattr(self, "_columns", None), self._split
+        pairs, edits, (moves, rest) = list(self._pairs), self.edits, self._split
+        columns, parts = getattr(self, "_columns", None), (moves, list(rest))
         given = (self.version, pairs, edits, self.is_snapshot, parts, columns, self.tick)
-        return _unpickled, given
+        return _unpickled, (*given, self.places)
 
     def __repr__(self) -> str:
         parts = [f"version={self.version}"]
@@ -349,11 +353,12 @@ def _unpickled(
     parts: Any,
     columns: Sequence[str] | None = None,
     tick: datetime | None = None,
+    places: tuple[Edit, ...] = (),
 ) -> Delta[Any]:
     """Return a delta from its pickled parts."""
     made: Delta[Any] = Delta(version, pairs, None, edits, is_snapshot=is_snapshot)
     made._parts = parts
-    return with_columns(with_tick(made, tick), columns)
+    return with_columns(with_tick(with_places(made, places), tick), columns)
 
 
 def _unpickled_numbered(
@@ -365,6 +370,7 @@ def _unpickled_numbered(
     parts: Any,
     columns: Sequence[str] | None = None,
     tick: datetime | None = None,
+    places: tuple[Edit, ...] = (),
 ) -> Delta[Any]:
     """Return a numbered delta from its pickled parts."""
     made: Delta[Any] = NumberedDelta(number, version, pairs, None)
@@ -379,6 +385,13 @@ def with_columns(delta: Delta[T], columns: Sequence[str] | None) -> Delta[T]:
     """Set the names of the bindings of a delta's rows, if any; return the delta itself."""
     if columns is not None:
         delta._columns = columns
+    return delta
+
+
+def with_places(delta: Delta[T], places: Sequence[Edit]) -> Delta[T]:
+    """Set the edits of the places of a delta's rows, if any; return the delta itself."""
+    if places:
+        delta._places = tuple(places)
     return delta
 
 

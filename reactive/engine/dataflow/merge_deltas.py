@@ -4,20 +4,29 @@
     weights                                    added; zero weights are dropped
     updates                                    composed: a -> b, b -> c is a -> c
     edits of an ordered relation               from the older sequence to the newer
+    places                                     the same for each partition
     a snapshot                                 absorbs the deltas before and after it
 
-State:  a weight per row that differs between the two versions; of an ordered relation also an item
-        per edit.
+State:  a weight per row that differs between the two versions; of an ordered relation, or places,
+        also an item per edit.
 Cost:   O(|d|) to add a delta, an edit O(sqrt(edits)); O(state) to read.
 """
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
-from reactive.engine.collections.order import EditedSequence
+from reactive.engine.collections.order import Edit, EditedSequence
 from reactive.engine.collections.zset import Row, integrate
-from reactive.engine.dataflow.delta import Delta, MoveComposer, with_columns, with_tick
+from reactive.engine.dataflow.delta import (
+    Delta,
+    MoveComposer,
+    with_columns,
+    with_places,
+    with_tick,
+)
 
 
 class DeltaAccumulator:
@@ -34,6 +43,7 @@ class DeltaAccumulator:
         "_columns",
         "_is_snapshot",
         "_key",
+        "_places",
         "_sequence",
         "_tick",
         "_version",
@@ -53,6 +63,8 @@ class DeltaAccumulator:
         self._weights: dict[Row, int] = dict(delta)
         self._sequence = EditedSequence()
         self._sequence.edit(delta._edits)
+        self._places: dict[Any, EditedSequence] = {}
+        self._edit_places(delta)
         self._chains = MoveComposer()
         self._follow(delta)
 
@@ -63,9 +75,17 @@ class DeltaAccumulator:
             return
         integrate(self._weights, delta._pairs)
         self._sequence.edit(delta._edits)
+        self._edit_places(delta)
         self._version = delta.version
         self._tick = delta.tick or self._tick
         self._follow(delta)
+
+    def _edit_places(self, delta: Delta[Any]) -> None:
+        """Compose the edits of each partition, whose key is their path; a snapshot has none."""
+        if self._is_snapshot:
+            return
+        for path, edits in groupby(delta.places, key=attrgetter("path")):
+            self._places.setdefault(path, EditedSequence()).edit(edits)
 
     def _follow(self, delta: Delta[Any]) -> None:
         """Compose the updates; updates that the key alone pairs are found in the sum later."""
@@ -84,15 +104,19 @@ class DeltaAccumulator:
     @property
     def is_nothing(self) -> bool:
         """True if the deltas cancel out."""
-        return not (self._is_snapshot or self._weights or self._sequence.is_edited)
+        is_edited = any(each.is_edited for each in (self._sequence, *self._places.values()))
+        return not (self._is_snapshot or self._weights or is_edited)
 
     def delta(self) -> Delta[Any] | None:
         """Return the sum of all deltas; None if they cancel out."""
         pairs, edits = list(self._weights.items()), self._sequence.edits()
-        if not pairs and not edits and not self._is_snapshot:
+        places = [
+            Edit(*edit, path=path) for path, each in self._places.items() for edit in each.edits()
+        ]
+        if not pairs and not edits and not places and not self._is_snapshot:
             return None
         moves = self._chains.moves if self._chains else None
         made: Delta[Any] = Delta(
             self._version, pairs, self._key, edits, is_snapshot=self._is_snapshot, moves=moves
         )
-        return with_columns(with_tick(made, self._tick), self._columns)
+        return with_columns(with_tick(with_places(made, places), self._tick), self._columns)
