@@ -105,6 +105,18 @@ class IsOf(Pure):
         return names.get(id(self.group), f"is_{self.group[0].__name__}")
 
 
+def is_extreme(value: Any) -> bool:
+    """Return True for a number whose product with a few others may be infinite.
+
+    >>> [is_extreme(value) for value in (1e300, 1e-300, 0.0, -7, "a")]
+    [True, True, False, False, False]
+    """
+    if not isinstance(value, int | float | Decimal):
+        return False
+    size: Any = abs(value)
+    return bool(size > LARGEST or 0 < size * LARGEST < 1)
+
+
 CHECKS = MappingProxyType(
     {
         (group, usual, is_computed): constant(IsOf(group, usual, is_computed))

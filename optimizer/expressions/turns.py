@@ -9,7 +9,8 @@ the condition: two steps towards the root of its difference, then halves, to the
 floats, decimals and days are exact: nothing is computed but what was written.
 
 Sound:  each operation is monotone, because it rounds the exact result; the values of rows are of
-        classes of which this is known. The sign of a factor of a row is seen at both ends of time.
+        classes of which this is known, and neither so great nor so small that a product is infinite
+        at an end of time: 0 times that is NaN. The sign of a factor of a row is seen at both ends.
         Moments are without a zone, or in UTC, and of the years 1000 to 9000; a condition that
         raises at both ends of these makes an error row, which is tested as it is written.
 Needs:  one moment of one side, which no other value of its side is compared with.
@@ -51,7 +52,7 @@ from optimizer.expressions.knowledge import (
     monotone,
     shape_of,
 )
-from optimizer.expressions.operand_checks import ORDERS, Comparison, SideOf, orders_in
+from optimizer.expressions.operand_checks import ORDERS, Comparison, SideOf, is_extreme, orders_in
 from optimizer.kinds.fields import by_class
 from optimizer.kinds.kind import class_of, hints_of, kind_of
 from optimizer.record import record
@@ -271,7 +272,7 @@ class _Slopes:
         value = factor.value
         if isinstance(value, timedelta):
             value = value / MICROSECOND
-        if not isinstance(value, int | float) or not value:
+        if not isinstance(value, int | float) or not value or is_extreme(value):
             return None
         slope = one or other
         return slope if value > 0 or slope == EITHER else -slope
@@ -400,7 +401,7 @@ class TurnOf(Pure):
         return "start" if self._is_start else "end"
 
     def __call__(self, *values: Any) -> datetime:
-        if not {value.__class__ for value in values} <= CLASSES:
+        if not {value.__class__ for value in values} <= CLASSES or any(map(is_extreme, values)):
             raise TypeError("a value is not what is compared here")
         zone = self._zone_of(values)
         test = self._compiled[0]

@@ -30,6 +30,7 @@ class Lease:
     price: Decimal = Decimal("1.5")
     until: datetime | None = None
     grace: timedelta | None = None
+    rate: float = 1.0
 
 
 START = datetime(2024, 2, 28, 23, 59, 50, tzinfo=UTC)
@@ -74,6 +75,9 @@ CONDITIONS: dict[str, Test] = {
     "guarded": lambda x: x.grace is not None and now() - x.at < x.grace * x.n,
     "none or grace": lambda x: x.grace is None or now() - x.at < x.grace / 3,
     "two of one end": lambda x: now() > x.at and now() - x.at > timedelta(seconds=x.n),
+    "any rate of a rate": lambda x: x.share * (x.rate * (now() - x.at).total_seconds()) <= x.n,
+    "any part of a rate": lambda x: x.share * ((now() - x.at).total_seconds() / x.rate) <= x.n,
+    "a great rate": lambda x: x.share * (1e308 * (now() - x.at).total_seconds()) <= x.n,
     "negative": lambda x: -(now() - x.at) > -x.life,
     "at": lambda x: now() == x.at + timedelta(seconds=x.n),
 }
@@ -96,6 +100,7 @@ LEASES = st.builds(
     price=st.sampled_from([Decimal("0.1"), Decimal(-2), Decimal("1E+3")]),
     until=st.none() | MOMENTS,
     grace=st.none() | SPANS,
+    rate=st.sampled_from([1.0, -0.5, 1e308, 1e-310, math.inf]),
 )
 STEPS = st.lists(
     st.one_of(
