@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -204,3 +205,56 @@ def test_a_check_is_true_or_unknown_and_may_name_the_table_or_ask() -> None:
     db.execute("insert into most values (6)")
     with pytest.raises(TableError, match="check"):
         db.execute("insert into t values (7)")
+
+
+def test_rows_in_the_file_outlive_a_declaration_that_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "shop.db")
+    with Database(path) as db:
+        db.execute("create table t (id int primary key, a int)")
+        db.execute("insert into t values (1, -1), (2, 2)")
+    for wrong in ["check (a > 0)", "check (q > 0)", "references nope"]:
+        with Database(path) as db:
+            with pytest.raises((TableError, PlanError)):
+                db.execute(f"create table t (id int primary key, a int {wrong})")
+            assert db.tables() == []
+            db.execute("create table t (id int primary key, a int)")  # in the same process
+    with Database(path) as db:
+        db.execute("create table t (id int primary key, a int check (a > -2))")
+        assert list(db.sql("select * from t order by id").materialize()) == [(1, -1), (2, 2)]
+        with pytest.raises(TableError, match="a > -2 is false"):
+            db.execute("update t set a = -2 where id = 1")
+
+
+def test_a_table_of_a_query_is_made_once_in_a_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "shop.db")
+    with Database(path) as db:
+        assert db.execute("create table t as select 1 as a") == 1
+    with Database(path) as db:
+        with pytest.raises(PlanError, match="is durable, and has rows in"):
+            db.execute("create table t as select 2 as a")
+        assert db.execute("create table if not exists t as select 2 as a") == 0
+        assert list(db.sql("from t").materialize()) == [(1,)]
+    with Database(path) as db:
+        with pytest.raises(PlanError):
+            db.execute("create or replace table t (a int check (q > 1))")
+        assert db.tables() == []
+        assert db.execute("create or replace table t as select 3 as a") == 1
+    with Database(path) as db:
+        db.execute("create table t (a int)")
+        assert list(db.sql("from t").materialize()) == [(3,)]
+    with Database(path) as db:
+        db.execute("create or replace table t (a int)")
+        assert list(db.sql("from t").materialize()) == []
+
+
+def test_a_table_that_another_references_is_not_replaced() -> None:
+    db = Database()
+    db.execute("create table p (id int primary key)")
+    db.execute("create table t (of int references p)")
+    with pytest.raises(PlanError, match="it is read by a constraint of 't'"):
+        db.execute("create or replace table p (id int primary key)")
+    with pytest.raises(TableError, match="references 'p'"):
+        db.execute("insert into t values (1)")
+    db.execute("create or replace table t (of int references p)")
+    db.execute("drop table t")
+    db.execute("create or replace table p (id int primary key)")

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
+from optimizer.errors import PlanError
 from optimizer.kinds.fields import class_maker
+from reactive.api.family import readers
+from reactive.api.internal_interface import engine_of
 from reactive.engine.transactions.row_gate import FROM_TUPLES
 from reactive.languages.sql.expressions.scalar import checked_length
 from reactive.languages.sql.queries.grouping import evaluated_constant, misreadings_told
@@ -84,7 +87,26 @@ def _drop_replaced(tree: Any, name: str, kind: str, around: Scope, db: Any) -> N
     """Drop what CREATE OR REPLACE replaces, once everything that the statement says was read."""
     around.refuse_unread(tree)
     if around.environment.catalog.find(name) is not None:
+        _refuse_referenced(tree, name, kind, around)
         _drop_relation(_name_node(tree), kind, around, db, views=True)
+
+
+def _refuse_referenced(tree: Any, name: str, kind: str, around: Scope) -> None:
+    """Refuse to replace a table that a constraint of another one reads, and would be lost."""
+    catalog = around.environment.catalog
+    table = catalog.table(name)
+    if kind != "TABLE" or table is None:
+        return
+    engine = catalog.engine
+    read = {engine.views.get(leaf.rank) for leaf in readers(engine, table)}
+    for number, views in engine.constraints.items():
+        if number != table.plan.number and not read.isdisjoint(views):
+            other = engine.tables[number].name
+            raise around.error(
+                _name_node(tree),
+                f"table {name!r} cannot be replaced: it is read by a constraint of {other!r}",
+                f"drop {other!r} first",
+            )
 
 
 def _check_properties(tree: Any, kind: str, around: Scope) -> None:
@@ -135,19 +157,43 @@ def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
         catalog.defaults[table.plan.number] = defaults
         catalog.lengths[table.plan.number] = lengths
         try:
+            if replaces:
+                table.clear()  # of the rows that are stored
+            if tree.expression is not None and not may_exist and len(table):
+                raise _already_stored(tree, name, around)
             enforce(constraints, table, around)
         except BaseException:
-            db.drop(table, views=True)
+            _unmake(table, db)
             raise
         return table
 
     around.refuse_unread(tree)
-    if constraints and around.environment.catalog.find(name) is not None:
+    replaces, may_exist = bool(tree.args.get("replace")), bool(tree.args.get("exists"))
+    if constraints and (replaces or around.environment.catalog.find(name) is not None):
         db.drop(make(f"{name} (new)"))  # raises before anything is replaced
     _drop_replaced(tree, name, "TABLE", around, db)
     table = make(name)
+    if len(table):  # which the file had
+        return 0
     table.add_all([table.row_type(*row) for row in found])
     return len(found)
+
+
+def _unmake(table: Any, db: Any) -> None:
+    """Drop a table that was refused after it was made; rows that are stored stay in the file."""
+    engine = engine_of(table)
+    if engine.journal is not None and len(table):
+        engine.journal.release(table)
+    db.drop(table, views=True)
+
+
+def _already_stored(tree: Any, name: str, around: Scope) -> PlanError:
+    """Return the error for a table of a query, of which the file has rows."""
+    return around.error(
+        _name_node(tree),
+        f"table {name!r} is durable, and has rows in {around.environment.engine.journal.store.name}",
+        "CREATE OR REPLACE puts those of the query in their place; with columns it keeps its own",
+    )
 
 
 def _column_names(tree: Any) -> tuple[str, ...]:
