@@ -258,3 +258,55 @@ def test_a_table_that_another_references_is_not_replaced() -> None:
     db.execute("create or replace table t (of int references p)")
     db.execute("drop table t")
     db.execute("create or replace table p (id int primary key)")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_constraints_may_have_names(dialect: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute(
+        "create table p (x int, y int, constraint both primary key (x, y), constraint q unique (y))"
+    )
+    db.execute(
+        "create table t (x int constraint one primary key, y int constraint there not null,"
+        " z int constraint pos check (z > 0), w int constraint up references t (x))"
+    )
+    db.execute("create unique index if not exists i on t (y)")
+    assert db.execute("create unique index if not exists i on t (z)") == 0
+    db.execute("insert into p values (1, 2), (2, 3)")
+    db.execute("insert into t values (1, 2, 3, 1)")
+    for wrong, told in [
+        ("p values (1, 2)", "key is taken"),
+        ("p values (3, 2)", r"has it twice \(q\)"),
+        ("t values (1, 3, 3, 1)", "key is taken"),
+        ("t values (2, null, 3, 1)", "NOT NULL"),
+        ("t values (2, 3, 0, 1)", r"is false \(pos\)"),
+        ("t values (2, 3, 1, 9)", r"no such row \(up\)"),
+        ("t values (2, 2, 1, 1)", r"has it twice \(i\)"),
+    ]:
+        with pytest.raises(TableError, match=told):
+            db.execute(f"insert into {wrong}")
+
+
+def test_an_index_needs_no_name_in_postgres() -> None:
+    db = Database(dialect="postgres")
+    db.execute("create table t (a int, b int)")
+    db.execute("create index on t (a)")
+    db.execute("create unique index on t (b)")
+    with pytest.raises(TableError, match="has it twice"):
+        db.execute("insert into t values (1, 1), (2, 1)")
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ("a int, A int", "two columns 'A'"),
+        ("a int primary key, b int primary key", "one PRIMARY KEY"),
+        ("a int primary key, b int, primary key (b)", "one PRIMARY KEY"),
+        ("a text, unique (lower(a))", "a constraint of expressions"),
+    ],
+)
+def test_what_other_databases_refuse_is_refused(columns: str, told: str) -> None:
+    db = Database()
+    with pytest.raises(PlanError, match=told):
+        db.execute(f"create table t ({columns})")
+    assert db.tables() == []

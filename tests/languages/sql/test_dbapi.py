@@ -75,7 +75,7 @@ def test_a_percent_sign_is_doubled_beside_parameters_only() -> None:
             ("select a from nowhere", None),
             ("select 1; select 2", None),
         ),
-        ("vacuum", None),
+        *(("vacuum", None), ("select ?", 1), ("select ?", 0), ("select ?", {1})),
     ],
 )
 def test_a_wrong_text_or_number_of_parameters_is_told(text: str, parameters: Any) -> None:
@@ -170,6 +170,68 @@ def test_what_is_not_committed_is_undone(how: str) -> None:
     assert len(db.tables()[0]) == 1
     db.execute("delete from towns")  # nothing holds the database
     assert len(db.tables()[0]) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("rollback to a", "rollback to savepoint a", "savepoint a", "release a"),
+        *("commit and chain", "begin read only", "commit; select 1", "end a"),
+    ],
+)
+def test_a_part_of_a_transaction_is_not_ended(text: str) -> None:
+    con = towns()
+    con.begin()
+    con.execute("insert into towns values ('Bonn', 3, null)")
+    with pytest.raises(module.NotSupportedError, match="there are no savepoints"):
+        con.execute(text)
+    assert con.in_transaction
+    con.execute(" -- now\n Commit work ; -- done")
+    assert con.execute("from towns").rowcount == 1
+
+
+@pytest.mark.parametrize(
+    "begin", ["BEGIN", "begin transaction;", "start transaction", "begin immediate", "begin work"]
+)
+@pytest.mark.parametrize("end", ["abort", "rollback transaction", "ROLLBACK /* all */"])
+def test_transactions_are_opened_and_undone_by_other_words(begin: str, end: str) -> None:
+    con = towns()
+    con.execute(begin)
+    con.execute("insert into towns values ('Bonn', 3, null)")
+    con.execute(end)
+    assert not con.in_transaction
+    assert con.execute("from towns").rowcount == 0
+
+
+def test_another_thread_does_not_end_a_transaction() -> None:
+    con = towns()
+    con.begin()
+    con.execute("insert into towns values ('Bonn', 3, null)")
+    refused = []
+
+    def end() -> None:
+        for use in (con.commit, con.rollback, lambda: con.execute("from towns")):
+            with pytest.raises(module.ProgrammingError, match="another thread has opened"):
+                use()
+            refused.append(use)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    thread.join()
+    assert (len(refused), con.in_transaction, con.db.version) == (3, True, 0)
+    con.rollback()
+    assert con.execute("from towns").rowcount == 0
+
+
+def test_tables_are_made_and_dropped_beside_transactions() -> None:
+    con = towns(autocommit=False)
+    con.execute("create table more (a int)")
+    assert not con.in_transaction
+    con.execute("insert into more values (1)")
+    con.rollback()
+    assert con.execute("from more").rowcount == 0
+    con.execute("drop table more")
+    assert not con.in_transaction
 
 
 def test_autocommit_is_not_changed_inside_a_transaction() -> None:
@@ -283,6 +345,8 @@ def test_pandas_asks_and_writes(dialect: str) -> None:
     assert (
         con.execute("from frames" if dialect == "duckdb" else "select * from frames").rowcount == 4
     )
+    frame.to_sql("frames", engine, index=False, if_exists="replace")
+    assert con.execute("select * from frames").rowcount == 2
 
 
 def test_an_engine_of_sqlalchemy_commits_undoes_and_looks_up() -> None:
@@ -313,3 +377,44 @@ def test_an_engine_of_sqlalchemy_commits_undoes_and_looks_up() -> None:
     query = sqlalchemy.select(table.c.name).where(table.c.people > 1).order_by(table.c.name)
     with engine.connect() as own:
         assert own.execute(query).scalars().all() == ["Bonn"]
+
+
+@pytest.mark.parametrize("dialect", PLACES)
+def test_tables_of_sqlalchemy_are_made_with_constraints(dialect: Any) -> None:
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed")
+    engine = create_engine(Database(dialect=dialect))
+    meta, integer = sqlalchemy.MetaData(), sqlalchemy.Integer
+    key = sqlalchemy.Column("id", integer, primary_key=True)
+    name = sqlalchemy.Column("name", sqlalchemy.String(20), unique=True)
+    parents = sqlalchemy.Table("p", meta, key, name, sqlalchemy.CheckConstraint("id > 0"))
+    children = sqlalchemy.Table(
+        *("c", meta, sqlalchemy.Column("id", integer, primary_key=True)),
+        sqlalchemy.Column("of", sqlalchemy.ForeignKey("p.id"), index=True),
+        sqlalchemy.Column("n", integer, server_default="3"),
+    )
+    meta.create_all(engine)
+    with engine.begin() as con:
+        con.execute(parents.insert(), [{"id": 1, "name": "x"}, {"id": 2, "name": "y"}])
+        con.execute(children.insert().values(id=1, of=2))
+    for wrong in (
+        parents.insert().values(id=0, name="z"),
+        parents.insert().values(id=3, name="x"),
+        children.insert().values(id=3, of=9),
+        parents.delete(),
+    ):
+        with pytest.raises(sqlalchemy.exc.IntegrityError), engine.begin() as con:
+            con.execute(wrong)
+    with engine.connect() as con:
+        asked = sqlalchemy.select(parents.c.name, children.c.n).join(children)
+        assert con.execute(asked).all() == [("y", 3)]
+        con.execute(sqlalchemy.text("create view v as select id from p"))
+    look = sqlalchemy.inspect(engine)
+    assert (look.get_table_names(), look.get_view_names()) == (["p", "c"], ["v"])
+    for listed in (look.get_unique_constraints, look.get_check_constraints, look.get_indexes):
+        assert listed("p") == []
+    with pytest.raises(sqlalchemy.exc.NoSuchTableError):
+        sqlalchemy.Table("nope", sqlalchemy.MetaData(), autoload_with=engine)
+    with engine.begin() as con:
+        con.execute(sqlalchemy.text("drop view v"))
+    meta.drop_all(engine)
+    assert sqlalchemy.inspect(engine).get_table_names() == []

@@ -38,6 +38,16 @@ EXPRESSIONS = [
     "list_transform(l, lambda x: x + 1)",
     "len(list_filter(l, x -> x % 2 = 0))",
     "list_transform(null, x -> x + 1)",
+    "list_transform(l, x -> x)",
+    "list_filter([n > 3, null, a > 1], x -> x)",
+    "list_reduce(l, (x, y) -> y, 0)",
+    "list_transform(m, r -> list_transform(r, x -> r))",
+    "[x + i for x, i in l if i > 1]",
+    "[x + i + n for x, i in l if x > 1 and i < 3 + a]",
+    "[x + n for x in l if x > a or x + n > 5]",
+    "[t.n + x for x in l]",
+    "[o.k + n for o in [{'k': a}, {'k': n}]]",
+    "[o.k for o in [{'k': a}, {'k': n}] if o.k > 1]",
 ]
 
 
@@ -135,6 +145,10 @@ def test_a_statement_that_is_run_again_has_its_own_values() -> None:
         ("list_reduce(l, x -> x)", "two or three parameters"),
         ("list_reduce(l, (x, y) -> 'a')", "another type"),
         ("[x for x in n]", "takes a list"),
+        ("list_filter(l, x -> x in (select a from t))", "a query of the parameters"),
+        ("list_filter(l, x -> x > all (select a from t))", "a query of the parameters"),
+        ("[x for x in l if list_filter([1], y -> x in (from t select a)) = l]", "a query of the"),
+        ("[x.k for x in l]", "no field 'k'"),
     ],
 )
 def test_what_is_no_lambda_of_a_list_is_told(expression: str, told: str) -> None:

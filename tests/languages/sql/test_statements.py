@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -386,3 +387,19 @@ def test_names_of_parameters_stand_beside_commas(dialect: Any) -> None:
             assert db.execute(f"insert into t values {text}", a=place, c=2) == 1
             found = db.sql("select b from t where a=$n", n=place).materialize()
             assert list(found) == [(expected,)]
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_a_default_has_the_type_of_its_column(dialect: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute(
+        "create table t (id int primary key, a int default '3', b date default '2020-01-31',"
+        " c double precision default 1, d varchar(3) default 5, e numeric(5, 2) default 1.5)"
+    )
+    db.execute("insert into t (id) values (1)")
+    (row,) = db.sql("select * from t").materialize()
+    expected = (1, 3, date(2020, 1, 31), 1.0, "5", Decimal("1.50"))
+    assert tuple(row) == expected
+    assert [type(value) for value in row] == [type(value) for value in expected]
+    with pytest.raises(PlanError):
+        db.execute("create table u (a int default 'x')")

@@ -65,13 +65,27 @@ def create_engine(db: Any, **options: Any) -> sqlalchemy.Engine:
     )
 
 
+class TablesOfDatabase(PGDDLCompiler):
+    """Writes CREATE TABLE, whose integer keys are not numbered by a sequence."""
+
+    def get_column_specification(self, column: Any, **kw: Any) -> str:
+        """Return the name, type, default and NOT NULL of a column."""
+        kind = self.dialect.type_compiler_instance.process(column.type, type_expression=column)
+        default = self.get_column_default_string(column)
+        return (
+            f"{self.preparer.format_column(column)} {kind}"
+            + ("" if default is None else f" DEFAULT {default}")
+            + ("" if column.nullable else " NOT NULL")
+        )
+
+
 class DialectOfDatabase(default.DefaultDialect):
     """The dialect of SQLAlchemy for databases of this process."""
 
     name = "reactive"
     driver = "reactive"
     statement_compiler = PGCompiler
-    ddl_compiler = PGDDLCompiler
+    ddl_compiler = TablesOfDatabase
     type_compiler_cls = PGTypeCompiler
     supports_statement_cache = True
     supports_native_boolean = True
@@ -84,7 +98,7 @@ class DialectOfDatabase(default.DefaultDialect):
     max_index_name_length = 1_000
     default_schema_name = None
     default_isolation_level = "SERIALIZABLE"
-    supports_smallserial = False
+    _backslash_escapes = False
     _supports_create_index_concurrently = False
     _supports_drop_index_concurrently = False
 
@@ -117,7 +131,12 @@ class DialectOfDatabase(default.DefaultDialect):
         return [table.name for table in _of(connection).db.tables() if table.name is not None]
 
     def get_view_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
-        """Return the names of nothing: views are not listed."""
+        """Return the names of the views that SQL has made."""
+        catalog = catalog_of(engine_of(_of(connection).db))
+        return [*catalog.views, *catalog.kept]
+
+    def get_schema_names(self, connection: Any, **kw: Any) -> list[str]:
+        """Return an empty list: a database has no schemas."""
         return []
 
     def has_table(
@@ -131,8 +150,10 @@ class DialectOfDatabase(default.DefaultDialect):
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
         """Return the columns of a table or view."""
-        con = _of(connection)
-        found = con.db.sql(f'select * from "{table_name}"').schema
+        if not self.has_table(connection, table_name):
+            raise sqlalchemy.exc.NoSuchTableError(table_name)
+        quoted = self.identifier_preparer.quote_identifier(table_name)
+        found = _of(connection).db.sql(f"select * from {quoted}").schema
         return [
             {"name": c.name, "type": _type_of(c.type), "nullable": c.nullable, "default": None}
             for c in found.columns
@@ -147,8 +168,26 @@ class DialectOfDatabase(default.DefaultDialect):
     def get_foreign_keys(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
-        """Return an empty list: there are no foreign keys."""
+        """Return an empty list: constraints are enforced, and not listed."""
         return []
+
+    def get_unique_constraints(
+        self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        """Return an empty list: constraints are enforced, and not listed."""
+        return []
+
+    def get_check_constraints(
+        self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        """Return an empty list: constraints are enforced, and not listed."""
+        return []
+
+    def get_table_comment(
+        self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
+    ) -> Any:
+        """Return no text: tables have no comments."""
+        return {"text": None}
 
     def get_indexes(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from threading import get_ident
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -37,7 +38,18 @@ Description: TypeAlias = tuple[str, str, None, None, None, None, bool]
 """Name, name of the type, and whether there may be NULL."""
 BEGINNING = re.compile(r"(?:\s+|--[^\n]*\n|/\*.*?\*/|\()*(\w*)", re.DOTALL)
 QUERIES = frozenset({"select", "with", "values", "from"})
-BEGIN, COMMIT, ROLLBACK = frozenset({"begin", "start"}), frozenset({"commit", "end"}), "rollback"
+ENDS = {"commit": "commit", "end": "commit", "rollback": "rollback", "abort": "rollback"}
+"""The method that a statement about a transaction stands for; another one is `begin`."""
+OF_TRANSACTION = re.compile(
+    r"(?:start\s+transaction|(?:begin|commit|end|rollback|abort)(?:\s+(?:transaction|work))?"
+    r"|begin\s+(?:deferred|immediate|exclusive)(?:\s+transaction)?)"
+    r"(?:\s+isolation\s+level\s+\w+(?:\s+\w+)?)?(?:\s|;|--[^\n]*|/\*.*?\*/)*",
+    re.DOTALL | re.IGNORECASE,
+)
+"""`begin`, `commit` and `rollback` of whole transactions."""
+ABOUT_TRANSACTIONS = frozenset({*ENDS, "begin", "start", "savepoint", "release"})
+OF_TABLES = frozenset({"create", "drop"})
+"""Statements that no transaction undoes, and that begin none."""
 
 
 class SqlConnection:
@@ -63,6 +75,7 @@ class SqlConnection:
         """The database."""
         self._autocommit = autocommit
         self._open: Any = None
+        self._thread = 0
         self._is_closed = False
 
     @property
@@ -101,7 +114,7 @@ class SqlConnection:
         with translated():
             made = self.db.transaction()
             made.__enter__()
-            self._open = made
+            self._open, self._thread = made, get_ident()
 
     def commit(self) -> None:
         """Commit the open transaction; nothing if there is none."""
@@ -127,9 +140,14 @@ class SqlConnection:
                 made.__exit__(None if error is None else type(error), error, None)
 
     def check(self) -> None:
-        """Refuse the use of a closed connection."""
+        """Refuse the use of a closed connection, and of another thread's transaction."""
         if self._is_closed:
             raise InterfaceError("the connection is closed")
+        if self._open is not None and self._thread != get_ident():
+            raise ProgrammingError(
+                "another thread has opened the transaction of this connection\n"
+                "  a thread has a connection of its own: connect(db)"
+            )
 
     def __enter__(self) -> Self:
         """Return the connection; the end of the block commits, or undoes if it raises."""
@@ -197,15 +215,11 @@ class SqlCursor:
         self._check()
         self._forget()
         word = _first_word(text)
-        if word in BEGIN:
-            self.connection.begin()
-        elif word in COMMIT:
-            self.connection.commit()
-        elif word == ROLLBACK:
-            self.connection.rollback()
+        if word in ABOUT_TRANSACTIONS:
+            getattr(self.connection, _of_transaction(text, word))()
         else:
             with translated():
-                self._run(text, parameters, is_query=word in QUERIES)
+                self._run(text, parameters, word)
         return self
 
     def executemany(
@@ -214,24 +228,26 @@ class SqlCursor:
         """Run one statement with each of several sequences or mappings, as one commit."""
         self._check()
         self._forget()
-        if _first_word(text) in (QUERIES - {"with"}):
+        word = _first_word(text)
+        if word in (QUERIES - {"with"}):
             raise ProgrammingError("executemany takes a statement, not a query")
         count = 0
         with translated(), self.connection.db.transaction():
             for each in parameters:
-                self._run(text, each, is_query=False)
+                self._run(text, each, word, is_query=False)
                 count += max(self.rowcount, 0)
         self.rowcount = count
         return self
 
-    def _run(self, text: str, parameters: Parameters, *, is_query: bool) -> None:
-        """Run a statement or a query; a WITH is first tried as a query."""
+    def _run(self, text: str, parameters: Parameters, word: str, *, is_query: bool = True) -> None:
+        """Run a statement or a query by its first word; a WITH is first tried as a query."""
         engine = engine_of(self.connection.db)
         text, named = with_names(text, parameters, entry.dialect_of(engine).name)
-        if is_query and entry.is_query(engine, text, named):
+        if is_query and word in QUERIES and entry.is_query(engine, text, named):
             self._ask(engine, text, named)
             return
-        if not self.connection.autocommit and not self.connection.in_transaction:
+        begins = not self.connection.autocommit and word not in OF_TABLES
+        if begins and not self.connection.in_transaction:
             self.connection.begin()
         self.rowcount = entry.execute(self.connection.db, text, named)
 
@@ -314,6 +330,18 @@ def _first_word(text: str) -> str:
     return "" if found is None else found[1].lower()
 
 
+def _of_transaction(text: str, word: str) -> str:
+    """Return the method of a connection for a statement about its transaction."""
+    found = BEGINNING.match(text)
+    start = 0 if found is None else found.start(1)
+    if OF_TRANSACTION.fullmatch(text, start) is None:
+        raise NotSupportedError(
+            f"{text.strip()[:60]!r} is not supported\n"
+            "  begin, commit and rollback are those of a whole transaction; there are no savepoints"
+        )
+    return ENDS.get(word, "begin")
+
+
 def _describe(schema: BindingSchema | None) -> tuple[Description, ...]:
     """Return the seven values of PEP 249 for each column."""
     columns = () if schema is None else schema.columns
@@ -329,7 +357,7 @@ def connect(db: Any, *, autocommit: bool = True) -> SqlConnection:
     ----------
     db: a `Database`.
     autocommit: False if the first statement of a connection, and the first after a commit or
-        rollback, begins a transaction, as PEP 249 has it. By default each statement is a commit,
-        unless `con.begin()` or `begin` as a statement opens a transaction.
+        rollback, begins a transaction, as PEP 249 has it; CREATE and DROP begin none. By default
+        each statement is a commit, unless `con.begin()` or `begin` as a statement opens one.
     """
     return SqlConnection(db, autocommit=autocommit)

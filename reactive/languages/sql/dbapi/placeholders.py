@@ -10,7 +10,7 @@ sqlite           ?1, ?2    a sequence
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reactive.languages.sql.dbapi.errors import ProgrammingError
@@ -20,6 +20,8 @@ LEFT_ALONE = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*
 BY_PLACE = re.compile(rf"{LEFT_ALONE}|\?(\d*)|\$(\d+)", re.DOTALL)
 BY_PERCENT = re.compile(r"%(?:%|s|\((\w+)\)s)|%(?=(.?))")
 """`%s`, `%(name)s` and `%%`: psycopg looks at them inside of texts as well."""
+UNORDERED = (str, bytes, set, frozenset)
+"""What can be iterated, and is no sequence of parameters."""
 PREFIX = "parameter_"
 """Begins the names of parameters that have none."""
 
@@ -38,23 +40,17 @@ def with_names(
     >>> with_names("select %(a)s, '100%%'", {"a": 1}, "postgres")
     ("select :a, '100%'", {'a': 1})
     """
-    if not parameters:
+    named = dict(parameters) if isinstance(parameters, Mapping) else {}
+    values = [] if parameters is None or isinstance(parameters, Mapping) else _values(parameters)
+    if not named and not values:
         places = _count_places(text, dialect)
         if places:
             raise ProgrammingError(
                 f"the number of parameters of the text is {places}, and no values are given"
             )
         return text, {}
-    if isinstance(parameters, str | bytes):
-        kind = type(parameters).__name__
-        raise ProgrammingError(
-            f"parameters are a sequence or a mapping, not {kind}\n"
-            "  a single one is a tuple: (value,)"
-        )
-    if isinstance(parameters, Mapping):
-        named = dict(parameters)
+    if named:
         return (_percent(text, named)[0] if dialect == "postgres" else text), named
-    values = list(parameters)
     if dialect == "postgres" and (
         "%" in text and not any(each[0].startswith("?") for each in BY_PLACE.finditer(text))
     ):
@@ -64,8 +60,19 @@ def with_names(
     if count != len(values):
         raise ProgrammingError(
             f"the number of parameters of the text is {count}, that of the values {len(values)}"
+            + ("\n  ? stands for a value; %s in the dialect of Postgres only" * ("%s" in text))
         )
     return found, {f"{PREFIX}{place}": value for place, value in enumerate(values, 1)}
+
+
+def _values(parameters: Any) -> list[Any]:
+    """Return the values of a sequence; refuse a text and what has no order."""
+    if isinstance(parameters, UNORDERED) or not isinstance(parameters, Iterable):
+        raise ProgrammingError(
+            f"parameters are a sequence or a mapping, not {type(parameters).__name__}\n"
+            "  a single one is a tuple: (value,)"
+        )
+    return list(parameters)
 
 
 def _count_places(text: str, dialect: str) -> int:

@@ -24,9 +24,11 @@ from optimizer.expr import (
     Lifted,
     Outer,
     Parameter,
+    Quantified,
     Slot,
     Subquery,
     parts,
+    reads,
     rebuilt,
     row_names,
 )
@@ -48,6 +50,7 @@ from reactive.languages.sql.terms.values import (
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
 
+OF_PARAMETERS = "a query of the parameters of a lambda is not supported"
 MOST_KEPT = 1_000
 """Bodies whose callables are kept."""
 
@@ -89,6 +92,29 @@ class ListFilter:
 
 
 @record
+class ListComprehension:
+    """The values of a body for the elements of a list for which a test is true.
+
+    The values of the row around are first those of the test, `of_test`, then `more` of the body.
+    """
+
+    test: Expr
+    body: Expr
+    size: int
+    of_test: int
+    more: int
+
+    def __call__(self, elements: Sequence[Any], *around: Any) -> tuple[Any, ...]:
+        is_wanted = _compiled(self.test, self.size + self.of_test)
+        call = _compiled(self.body, self.size + self.more)
+        outside, own = around[: self.of_test], around[self.of_test :]
+        given: list[tuple[Any, ...]] = [(element,) for element in elements]
+        if self.size == 2:
+            given = [(element, place) for place, element in enumerate(elements, 1)]
+        return tuple([call(*each, *own) for each in given if is_wanted(*each, *outside)])
+
+
+@record
 class ListReduce:
     """The elements of a list put together from the left; the first is the start unless given."""
 
@@ -126,9 +152,12 @@ def comprehension(node: Any, scope: Scope) -> TypedValue:
     """Translate `[x + 1 for x, i in l if x > i]`."""
     names = [node.args[name].name for name in ("expression", "position") if node.args.get(name)]
     value, condition = scope.value(node.args["iterator"]), node.args.get("condition")
-    if condition is not None:
-        value = _chosen(value, names, condition, node, scope)
-    return _mapped(value, names, node.this, node, scope)
+    if condition is None:
+        return _mapped(value, names, node.this, node, scope)
+    test, of_test = _test(value, names, condition, node, scope)
+    body, kind, of_body = _element(value, names, node.this, node, scope)
+    made = ListComprehension(test, body, len(names), len(of_test), len(of_body))
+    return _call(made, kind, value, [*of_test, *of_body])
 
 
 def reduced(node: Any, scope: Scope) -> TypedValue:
@@ -147,7 +176,7 @@ def reduced(node: Any, scope: Scope) -> TypedValue:
     body = _body(names, kinds, function.this, scope, lambda inner, of: inner.value(of))
     if body.type.kind not in (kind.kind, "null"):
         raise scope.error(function, "the lambda gives another type than its first parameter has")
-    expr, outside = _outside(as_optional(body), scope.bindings, len(names))
+    expr, outside = _outside(as_optional(body), function, scope, len(names))
     made = ListReduce(expr, len(names), len(outside), first is not None)
     given = [] if first is None else [as_optional(first)]
     call = Call(callee(made), (value.expr, *given, *outside))
@@ -186,19 +215,36 @@ def _element_type(value: TypedValue, node: Any, scope: Scope) -> SqlType:
 
 def _mapped(value: TypedValue, names: list[str], node: Any, at: Any, scope: Scope) -> TypedValue:
     """Return the list of the values of a body for the elements of a list."""
+    expr, kind, outside = _element(value, names, node, at, scope)
+    return _call(ListMap(expr, len(names), len(outside)), kind, value, outside)
+
+
+def _element(
+    value: TypedValue, names: list[str], node: Any, at: Any, scope: Scope
+) -> tuple[Expr, SqlType, list[Expr]]:
+    """Return a body for the elements of a list, the type of the list of its values, and `outside`.
+
+    The latter are the values of the row around that it reads.
+    """
     kinds = [_element_type(value, at, scope), INT]
     body = _body(names, kinds, node, scope, lambda inner, of: inner.value(of))
-    expr, outside = _outside(as_optional(body), scope.bindings, len(names))
-    kind = SqlType("array", items=(ANY if body.type.kind == "null" else body.type,))
-    return _call(ListMap(expr, len(names), len(outside)), kind, value, outside)
+    expr, outside = _outside(as_optional(body), node, scope, len(names))
+    return expr, SqlType("array", items=(ANY if body.type.kind == "null" else body.type,)), outside
 
 
 def _chosen(value: TypedValue, names: list[str], node: Any, at: Any, scope: Scope) -> TypedValue:
     """Return the list of the elements for which a condition is true."""
+    expr, outside = _test(value, names, node, at, scope)
+    return _call(ListFilter(expr, len(names), len(outside)), value.type, value, outside)
+
+
+def _test(
+    value: TypedValue, names: list[str], node: Any, at: Any, scope: Scope
+) -> tuple[Expr, list[Expr]]:
+    """Return a condition for the elements of a list, and the values of the row around it."""
     kinds = [_element_type(value, at, scope), INT]
     test = _body(names, kinds, node, scope, lambda inner, of: TypedValue(inner.true(of), BOOL))
-    expr, outside = _outside(test.expr, scope.bindings, len(names))
-    return _call(ListFilter(expr, len(names), len(outside)), value.type, value, outside)
+    return _outside(test.expr, node, scope, len(names))
 
 
 def _call(function: Any, kind: SqlType, value: TypedValue, outside: list[Expr]) -> TypedValue:
@@ -220,12 +266,17 @@ def _body(
     inner.at = scope.at
     for place, name in enumerate(names):
         parameter = nullable_value(Parameter(scope.bindings + place), kinds[place])
+        is_source = any(of.name and of.name.casefold() == name.casefold() for of in scope.sources)
         for query in node.find_all(exp.Query):
             for each in _mentions(query, name):
-                raise scope.error(each, "a query of the parameters of a lambda is not supported")
+                if not _is_field(each):
+                    raise scope.error(each, OF_PARAMETERS)
         for each in _mentions(node, name):
-            _ = each.name  # which is read now
-            inner.values[id(each)] = parameter
+            if not _is_field(each):
+                _ = each.name  # which is read now
+                inner.values[id(each)] = parameter
+            elif not is_source:
+                inner.values[id(each)] = inner.field(parameter, each.name, each)
     return read(inner, node)
 
 
@@ -235,11 +286,11 @@ def _mentions(node: Any, name: str) -> Iterator[Any]:
         return
     if isinstance(node, exp.Column):
         parts = [part for part in node.parts if isinstance(part, exp.Identifier)]
-        if len(parts) == 1 and _is_called(parts[0], name):
+        if len(parts) < 3 and _is_called(parts[0], name):  # `x`, and `x.field` in a comprehension
             yield node
         return
     if isinstance(node, exp.Identifier):
-        if _is_called(node, name) and not isinstance(node.parent, exp.Lambda):
+        if _is_called(node, name) and not _names_parameter(node):
             yield node
         return
     for key, part in list(dict.items(node.args)):
@@ -250,6 +301,16 @@ def _mentions(node: Any, name: str) -> Iterator[Any]:
         for each in part if isinstance(part, list) else [part]:
             if isinstance(each, exp.Expr):
                 yield from _mentions(each, name)
+
+
+def _is_field(node: Any) -> bool:
+    """Return True for `x.a`, which in a comprehension may be the field of a parameter."""
+    return isinstance(node, exp.Column) and bool(node.table)
+
+
+def _names_parameter(node: Any) -> bool:
+    """Return True for a name before the arrow of a lambda."""
+    return isinstance(node.parent, exp.Lambda) and node.arg_key == "expressions"
 
 
 def _names_of(function: Any) -> set[str]:
@@ -266,11 +327,12 @@ def _text(node: Any) -> str:
     return str(dict.get(node.args, "this"))
 
 
-def _outside(body: Expr, bindings: int, size: int) -> tuple[Expr, list[Expr]]:
+def _outside(body: Expr, node: Any, scope: Scope, size: int) -> tuple[Expr, list[Expr]]:
     """Return a body whose parameters are those of a lambda, then what it reads of the row around.
 
     The second value lists these expressions of the row.
     """
+    bindings = scope.bindings
     found: dict[Expr, Expr] = {}
 
     def place(expr: Expr) -> Expr:
@@ -281,7 +343,11 @@ def _outside(body: Expr, bindings: int, size: int) -> tuple[Expr, list[Expr]]:
     def change(expr: Expr) -> Expr:
         if isinstance(expr, Parameter) and expr.index >= bindings:
             return Parameter(expr.index - bindings)
-        if isinstance(expr, Parameter | Outer | Slot | Subquery):
+        if isinstance(expr, Parameter | Outer | Slot):
+            return place(expr)
+        if isinstance(expr, Subquery | Quantified):
+            if any(index >= bindings for index in reads(expr)):
+                raise scope.error(node, OF_PARAMETERS)
             return place(expr)
         inner = parts(expr)
         return rebuilt(expr, tuple([change(part) for part in inner])) if inner else expr

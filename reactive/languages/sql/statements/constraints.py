@@ -78,7 +78,7 @@ def take_constraints(tree: Any) -> list[Constraint]:
             inner = node.expressions if isinstance(node, exp.Constraint) else [node]
             of_table += [Constraint(each, tuple(_named_columns(each)), name) for each in inner]
             continue
-        kept.append(node)
+        kept += node.expressions if _is_named_key(node) else [node]
         if isinstance(node, exp.ColumnDef):
             of_columns += _taken_of_column(node)
     put(tree.this, "expressions", kept)
@@ -89,6 +89,13 @@ def _is_constraint(node: Any) -> bool:
     """Return True for a part of CREATE TABLE that is a constraint of this module."""
     inner = node.expressions if isinstance(node, exp.Constraint) else [node]
     return bool(inner) and all(isinstance(each, KINDS) for each in inner)
+
+
+def _is_named_key(node: Any) -> bool:
+    """Return True for `constraint c primary key (a, b)`."""
+    return isinstance(node, exp.Constraint) and all(
+        isinstance(each, exp.PrimaryKey) for each in node.expressions
+    )
 
 
 def _taken_of_column(node: Any) -> list[Constraint]:
@@ -160,7 +167,7 @@ def index(tree: Any, around: Scope) -> int:
     """
     named, catalog = tree.this, around.environment.catalog
     target = ChangedTable(named.args["table"], around)
-    name = named.name
+    name = named.name or f"index {len(catalog.indexes) + 1}"  # Postgres needs none
     parameters = named.args.get("params")
     columns = [] if parameters is None else list(parameters.args.get("columns") or ())
     parts = [part.this if isinstance(part, exp.Ordered) else part for part in columns]
@@ -172,8 +179,9 @@ def index(tree: Any, around: Scope) -> int:
     of_rows = None if where is None else where.this
     if of_rows is not None:
         row.true(of_rows)
+    may_exist = bool(tree.args.get("exists"))
     if name.casefold() in catalog.indexes:
-        if tree.args.get("exists"):
+        if may_exist:
             return 0
         raise around.error(tree, f"there is an index {name!r} already")
     is_unique, made = tree.args.get("unique"), []
@@ -210,6 +218,9 @@ def _violations(constraint: Constraint, table: Any, around: Scope) -> tuple[Any,
         wrong = exp.Not(this=exp.Paren(this=node.this))
         query = exp.select(exp.Star()).from_(_source(table.name), copy=False)
         return query.where(wrong, copy=False), f"check {_text_of(node.this, around)} is false"
+    strange = next((each for each in columns if not isinstance(each, exp.Identifier)), None)
+    if strange is not None:
+        raise around.error(strange, "a constraint of expressions is not supported")
     names = around.environment.catalog.schema_of(table).names
     folded = {name.casefold() for name in names}
     strange = next((each for each in columns if each.name.casefold() not in folded), None)

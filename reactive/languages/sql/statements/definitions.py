@@ -189,9 +189,10 @@ def _unmake(table: Any, db: Any) -> None:
 
 def _already_stored(tree: Any, name: str, around: Scope) -> PlanError:
     """Return the error for a table of a query, of which the file has rows."""
+    file = around.environment.engine.journal.store.name
     return around.error(
         _name_node(tree),
-        f"table {name!r} is durable, and has rows in {around.environment.engine.journal.store.name}",
+        f"table {name!r} is durable, and has rows in {file}",
         "CREATE OR REPLACE puts those of the query in their place; with columns it keeps its own",
     )
 
@@ -210,20 +211,27 @@ def _declared_columns(
     if not isinstance(tree.this, exp.Schema):
         raise around.error(tree, "CREATE TABLE needs columns, or AS and a query")
     _refuse(tree, around)
-    columns, defaults, key = [], {}, []
+    columns, defaults, key, keys = [], {}, [], 0
     for node in tree.this.expressions:
         if isinstance(node, exp.PrimaryKey):
             take(node.args.get("include"))  # a node also where nothing is included
             key += [_key_name(each) for each in node.expressions]
+            keys += 1
         elif isinstance(node, exp.ColumnDef) or _is_untyped(node, around):
             column, default, is_key = _read_declaration(node, around)
             columns.append(column)
             key += [column.name.casefold()] if is_key else []
+            keys += is_key
             if default is not None:
                 defaults[column.name] = default
         else:
             raise around.error(node, f"{node.sql()[:40]} is not supported in CREATE TABLE")
     names = [column.name.casefold() for column in columns]
+    twice = next((column.name for n, column in enumerate(columns) if names[n] in names[:n]), None)
+    if twice is not None:
+        raise around.error(tree, f"there are two columns {twice!r}")
+    if keys > 1:
+        raise around.error(tree, "a table has one PRIMARY KEY", "primary key (column, ...)")
     for name in key:
         if name not in names:
             raise around.error(tree, f"the primary key names {name!r}, which is no column")
@@ -278,20 +286,18 @@ def _key_name(node: Any) -> str:
 
 
 def _refuse(tree: Any, around: Scope) -> None:
-    """Refuse the constraints of CREATE TABLE that are not supported, such as CHECK."""
+    """Refuse the constraints of CREATE TABLE that are not supported, such as GENERATED."""
     for node in tree.this.walk():
         for kind, name in REFUSED.items():
             if isinstance(node, kind):
-                raise around.error(
-                    node,
-                    f"{name} is not supported",
-                    "leave it out; only a PRIMARY KEY is looked at",
-                )
+                raise around.error(node, f"{name} is not supported", "leave it out")
 
 
 def _read_declaration(node: Any, around: Scope) -> tuple[BindingColumn, Any, bool]:
     """Return a declared column, its default, and whether it is the key; refuse unknown types."""
-    constraints = [each.args.get("kind") for each in node.args.get("constraints") or ()]
+    named = node.args.get("constraints") or ()
+    _ = [each.name for each in named]  # of the constraints; no message needs them
+    constraints = [each.args.get("kind") for each in named]
     is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
     for each in constraints:
         if isinstance(each, exp.PrimaryKeyColumnConstraint | exp.NotNullColumnConstraint):
@@ -313,7 +319,8 @@ def _read_declaration(node: Any, around: Scope) -> tuple[BindingColumn, Any, boo
         kind = type_of_sql(declared)
     if kind is None:
         raise around.error(node, f"there is no type {declared.sql() if declared else ''!r}")
-    value = None if default is None else evaluated_constant(default, around)
+    own = kind if kind.affinity is None else None
+    value = None if default is None else evaluated_constant(default, around, own)
     if kind.affinity is not None:
         value = store_value(value, kind.affinity)
     return BindingColumn(node.name, kind, not (is_key or not_null), None), value, is_key
