@@ -641,3 +641,39 @@ def test_rows_with_equal_keys_stand_in_the_order_of_their_fields() -> None:
         for row in Random(seed).sample(rows, len(rows)):
             table.add(row)
         assert [part for _, part in sorted(view, key=lambda each: each[0])] == rows
+
+
+class Mark(NamedTuple):
+    name: str
+    level: Any
+
+
+ALONE: dict[str, Callable[[Any, RowWindow], Any]] = {
+    "row_number": lambda m, w: (m.name, w.row_number()),
+    "lag": lambda m, w: (m.name, w.lag(m.name)),
+    "min of rows": lambda m, w: (m.name, w.min(m.name, rows=(-1, 1))),
+    "row_number and lag": lambda m, w: (m.name, w.row_number(), w.lag(m.name)),
+}
+
+
+@pytest.mark.parametrize("level", [None, 1j])
+@pytest.mark.parametrize("on_error", ["raise", "drop"])
+@pytest.mark.parametrize("name", ALONE)
+def test_a_row_alone_whose_key_has_no_order_can_leave(name: str, on_error: Any, level: Any) -> None:
+    db = Database()
+    marks = db.table(Mark, name="marks")
+    view = marks.over(order="level").select(ALONE[name]).materialize(on_error=on_error)
+    marks.add(Mark("a", level))
+    assert len(view) == 1
+    marks.remove(Mark("a", level))
+    assert not view
+    marks.add(Mark("a", level))
+    if on_error == "drop":
+        marks.add(Mark("b", 2))
+        assert not view
+    else:
+        with pytest.raises(TypeError):
+            marks.add(Mark("b", 2))
+    marks.update(Mark("a", level), Mark("a", 1))
+    assert len(view) == len(marks)
+    view.verify()

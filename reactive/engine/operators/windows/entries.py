@@ -104,19 +104,22 @@ class Entries:
         return self._tied(self._tie(head, cell), first, self.behind(key))
 
     def find(self, row: Row) -> int:
-        """Return the place of a row; -1 if it is absent."""
+        """Return the place of a row; -1 if it is absent.
+
+        One that is alone was compared with no other: its key may have no order.
+        """
         key, head, _ = row
-        number = bisect_left(self._maxes, key)
+        number = bisect_left(self._maxes, key) if self.size > 1 else 0
         if number == len(self._maxes):
             return -1
         chunk = self.chunks[number]
-        offset = bisect_left(chunk.keys, key)
+        offset = bisect_left(chunk.keys, key) if self.size > 1 else 0
         if chunk.keys[offset] != key:
             return -1
         first = self._count_before(number) + offset if number else offset
         if chunk.heads[offset] is head or chunk.heads[offset] == head:
             return first
-        return self._find_among_peers(row, first, self.behind(key))
+        return self._find_among_peers(row, first, self.behind(key) if self.size > 1 else 1)
 
     def locate(self, row: Row) -> Place | None:
         """Return a row's chunk and the offset in it; None if it is not among few peers there."""
