@@ -222,6 +222,7 @@ def test_merged_and_pickled_deltas_keep_places(by: str, seed: int) -> None:
     query, _ = QUERIES["row_number"]
     view = query(scores.over(by=BYS[by], order=desc("points"))).materialize()
     replica = Replica("at once", has_names=True)
+    replica.rows.update(view)
     replica.names = {key: [row.name for row in part] for key, part in parts_of(rows, by).items()}
     late = LateExecutor()
     with view.subscribe(replica, on=late, maxsize=random.choice((1, 2)), when_full="merge"):
@@ -249,6 +250,7 @@ def test_merged_and_pickled_deltas_keep_places(by: str, seed: int) -> None:
             wanted = {key: [s.name for s in part] for key, part in parts_of(rows, by).items()}
             assert {key: part for key, part in other.names.items() if part} == wanted
         late.run()
+        assert +replica.rows == Counter(view)
         assert {key: part for key, part in replica.names.items() if part} == wanted
         kept.close()
 
