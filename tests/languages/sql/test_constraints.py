@@ -245,6 +245,10 @@ def test_a_table_of_a_query_is_made_once_in_a_file(tmp_path: Path) -> None:
     with Database(path) as db:
         db.execute("create or replace table t (a int)")
         assert list(db.sql("from t").materialize()) == []
+        db.execute("insert into t values (4)")
+    with Database(path) as db:
+        db.execute("create or replace table t (b text primary key)")
+        assert list(db.sql("from t").materialize()) == []
 
 
 def test_a_table_that_another_references_is_not_replaced() -> None:

@@ -71,7 +71,7 @@ class Refusal:
 
 def take_constraints(tree: Any) -> list[Constraint]:
     """Take the constraints out of a CREATE TABLE, and return them, those of columns first."""
-    of_columns, of_table, kept = list[Constraint](), list[Constraint](), []
+    of_columns, of_table, kept = list[Constraint](), list[Constraint](), list[Any]()
     for node in tree.this.expressions:
         if _is_constraint(node):
             name = node.name if isinstance(node, exp.Constraint) else None

@@ -151,7 +151,8 @@ def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
 
     def make(called: str) -> Any:
         """Make the table, with its constraints; nothing if one of them cannot be read."""
-        table = db.table(row_type, name=called, key=chosen)
+        anew = {"migrate": _leave_out} if replaces and engine_of(db).journal is not None else {}
+        table = db.table(row_type, name=called, key=chosen, **anew)
         catalog = around.environment.catalog
         catalog.schemas[table.plan.number] = BindingSchema(columns)
         catalog.defaults[table.plan.number] = defaults
@@ -177,6 +178,10 @@ def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
         return 0
     table.add_all([table.row_type(*row) for row in found])
     return len(found)
+
+
+def _leave_out(_: object) -> None:
+    """Discard a stored row of other columns, as a `migrate=` function."""
 
 
 def _unmake(table: Any, db: Any) -> None:
