@@ -67,9 +67,24 @@ def test_rows_are_those_of_duckdb(dialect: Any, seed: int) -> None:
     other.close()
 
 
-def test_what_reads_the_rows_before_it_is_not_right_joined() -> None:
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("t full join lateral (select s.v from s where s.k = t.a) q on v > 1", "FULL"),
+        ("t right join lateral (select s.v from s where s.k = t.a) q on true", "RIGHT"),
+        ("t natural join lateral (select s.k as a from s where s.k > t.a) q", "NATURAL"),
+        ("t join lateral (select s.k as a from s where s.k > t.a) q using (a)", "USING"),
+        ("t semi join lateral (select s.v from s where s.k = t.a) q on true", "SEMI"),
+        ("t anti join (select s.v from s where s.k = t.a) q on true", "ANTI"),
+        ("t full join unnest([1]) u(x) on true", "FULL"),
+        ("t right join generate_series(1, 2) u(x) on true", "RIGHT"),
+        ("t natural join generate_series(1, 2) u(a)", "NATURAL"),
+        ("t anti join unnest([1]) u(x) on true", "ANTI"),
+    ],
+)
+def test_what_reads_the_rows_before_it_is_joined_by_on(text: str, told: str) -> None:
     db = Database()
-    for text in TABLES:
-        db.execute(text)
-    with pytest.raises(PlanError, match="cannot be RIGHT or FULL joined"):
-        db.sql("select * from t full join lateral (select s.v from s where s.k = t.a) q on v > 1")
+    for made in TABLES:
+        db.execute(made)
+    with pytest.raises(PlanError, match=f"cannot be joined by {told}"):
+        db.sql(f"select * from {text}")

@@ -199,9 +199,11 @@ def _join_item(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
         raise around.error(join, f"{method or kind} JOIN is not supported")
     item = _without_lateral(item)
     is_unnested = isinstance(item, exp.Unnest) or _is_call(item)
+    inner = _lateral_query(item, left, around)
+    if is_unnested or inner is not None:
+        _check_lateral(join, around)
     if is_unnested and side == "LEFT" and _has_condition(join):
         return _lateral(left, _some_of(item, join), item.alias, (), join, around)
-    inner = _lateral_query(item, left, around)
     if inner is not None and _has_condition(join):
         alias = peek(inner, "alias")
         made = _some_of(exp.Subquery(this=_query_of(inner), alias=alias), join)
@@ -303,6 +305,19 @@ def _lateral_query(item: Any, left: PlannedRows, around: Scope) -> Any:
     return item if reads else None
 
 
+def _check_lateral(join: Any, around: Scope) -> None:
+    """Refuse joins with what reads the items before it, but for inner and left ones by ON."""
+    words = [(word or "").upper() for word in (join.method, join.side, join.kind)]
+    found = [word for word in words if word in ("NATURAL", "ASOF", "RIGHT", "FULL", *_HALVES)]
+    found += ["USING"] if join.args.get("using") else []
+    if found:
+        raise around.error(
+            join,
+            f"what reads the items before it, and UNNEST, cannot be joined by {found[0]}",
+            "JOIN or LEFT JOIN it, with ON; EXISTS tells whether there is a row",
+        )
+
+
 def _query_of(item: Any) -> Any:
     """Return the query of a lateral item."""
     return item.this.this if isinstance(item, exp.Lateral) else item.this
@@ -335,12 +350,8 @@ def _some_of(item: Any, join: Any) -> Any:
 def _lateral(
     left: PlannedRows, node: Any, alias: str, names: tuple[str, ...], join: Any, around: Scope
 ) -> PlannedRows:
-    """Return `left` joined with a query that reads it; refuse RIGHT and FULL joins."""
+    """Return `left` joined with a query that reads it."""
     side = KINDS.get((join.side or "").upper())
-    if side in ("right", "full"):
-        raise around.error(
-            join, "a query that reads what is before it cannot be RIGHT or FULL joined"
-        )
     scope = left.scope(around)
     correlation = Correlation(scope)
     made, schema = scope.around(correlation).query(node).rows()
