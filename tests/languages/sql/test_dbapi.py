@@ -223,6 +223,36 @@ def test_another_thread_does_not_end_a_transaction() -> None:
     assert con.execute("from towns").rowcount == 0
 
 
+def test_a_connection_changes_nothing_in_the_transaction_of_another() -> None:
+    own = towns(autocommit=False)
+    others = [connect(own.db), connect(own.db, autocommit=False)]
+    own.execute("insert into towns values ('Bonn', 3, null)")
+    for other in others:
+        for use in (
+            other.begin,
+            lambda con=other: con.execute("delete from towns"),
+            lambda con=other: con.execute("create table more (a int)"),
+            lambda con=other: con.cursor().executemany("delete from towns where name = ?", [("",)]),
+        ):
+            with pytest.raises(module.OperationalError, match="another connection of this thread"):
+                use()
+        other.rollback()
+    own.commit()
+    assert [other.execute("from towns").rowcount for other in others] == [1, 1]
+    own.execute("delete from towns")
+    del own
+    others[0].execute("insert into towns values ('Ulm', 1, null)")
+    assert others[1].execute("from towns").rowcount == 2
+
+
+@pytest.mark.parametrize("db", ["shop.db", None, "sqlite://"])
+def test_a_connection_is_one_to_a_database(db: Any) -> None:
+    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed")
+    for make in (connect, create_engine):
+        with pytest.raises(module.InterfaceError, match="a Database is needed, not"):
+            make(db)
+
+
 def test_tables_are_made_and_dropped_beside_transactions() -> None:
     con = towns(autocommit=False)
     con.execute("create table more (a int)")

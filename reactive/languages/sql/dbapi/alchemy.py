@@ -16,7 +16,7 @@ from sqlalchemy.engine.interfaces import IsolationLevel
 
 from reactive.api.internal_interface import engine_of
 from reactive.languages.sql.dbapi import names
-from reactive.languages.sql.dbapi.connection import SqlConnection, connect
+from reactive.languages.sql.dbapi.connection import SqlConnection, check_database, connect
 from reactive.languages.sql.entry import catalog_of
 from reactive.languages.sql.terms.types import SqlType
 
@@ -58,6 +58,7 @@ def create_engine(db: Any, **options: Any) -> sqlalchemy.Engine:
     ...     con.execute(text("select name from towns where people > :n"), {"n": 2}).all()
     [('Bonn',)]
     """
+    check_database(db)
     sqlalchemy.dialects.registry.register("reactive", __name__, "DialectOfDatabase")
     options = {"poolclass": pool.NullPool, **options}
     return sqlalchemy.create_engine(

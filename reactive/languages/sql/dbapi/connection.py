@@ -18,6 +18,7 @@ from contextlib import suppress
 from threading import get_ident
 from types import TracebackType
 from typing import Any, Self, TypeAlias
+from weakref import WeakValueDictionary
 
 from reactive.api.internal_interface import engine_of
 from reactive.languages.sql import entry
@@ -50,6 +51,10 @@ OF_TRANSACTION = re.compile(
 ABOUT_TRANSACTIONS = frozenset({*ENDS, "begin", "start", "savepoint", "release"})
 OF_TABLES = frozenset({"create", "drop"})
 """Statements that no transaction undoes, and that begin none."""
+
+
+OPENED = WeakValueDictionary[int, "SqlConnection"]()
+"""The connection whose transaction is open, by the number of the engine of its database."""
 
 
 class SqlConnection:
@@ -111,10 +116,18 @@ class SqlConnection:
         self.check()
         if self._open is not None:
             raise OperationalError("a transaction is open already: commit() or rollback() first")
+        self.check_others()
         with translated():
             made = self.db.transaction()
             made.__enter__()
             self._open, self._thread = made, get_ident()
+            OPENED[id(engine_of(self.db))] = self
+
+    def begin_for(self, word: str) -> None:
+        """Open a transaction if the statement with this first word begins one."""
+        self.check_others()
+        if not self._autocommit and self._open is None and word not in OF_TABLES:
+            self.begin()
 
     def commit(self) -> None:
         """Commit the open transaction; nothing if there is none."""
@@ -136,6 +149,7 @@ class SqlConnection:
         """End the open transaction, with an error if it is undone."""
         made, self._open = self._open, None
         if made is not None:
+            OPENED.pop(id(engine_of(self.db)), None)
             with translated():
                 made.__exit__(None if error is None else type(error), error, None)
 
@@ -147,6 +161,15 @@ class SqlConnection:
             raise ProgrammingError(
                 "another thread has opened the transaction of this connection\n"
                 "  a thread has a connection of its own: connect(db)"
+            )
+
+    def check_others(self) -> None:
+        """Refuse changes while this thread has the transaction of another connection open."""
+        other = OPENED.get(id(engine_of(self.db)))
+        if other is not None and other is not self and other._thread == get_ident():
+            raise OperationalError(
+                "another connection of this thread has a transaction open\n"
+                "  end it first, or change the database by that connection"
             )
 
     def __enter__(self) -> Self:
@@ -232,6 +255,7 @@ class SqlCursor:
         if word in (QUERIES - {"with"}):
             raise ProgrammingError("executemany takes a statement, not a query")
         count = 0
+        self.connection.begin_for(word)
         with translated(), self.connection.db.transaction():
             for each in parameters:
                 self._run(text, each, word, is_query=False)
@@ -246,9 +270,7 @@ class SqlCursor:
         if is_query and word in QUERIES and entry.is_query(engine, text, named):
             self._ask(engine, text, named)
             return
-        begins = not self.connection.autocommit and word not in OF_TABLES
-        if begins and not self.connection.in_transaction:
-            self.connection.begin()
+        self.connection.begin_for(word)
         self.rowcount = entry.execute(self.connection.db, text, named)
 
     def _ask(self, engine: Any, text: str, named: Mapping[str, Any]) -> None:
@@ -360,4 +382,14 @@ def connect(db: Any, *, autocommit: bool = True) -> SqlConnection:
         rollback, begins a transaction, as PEP 249 has it; CREATE and DROP begin none. By default
         each statement is a commit, unless `con.begin()` or `begin` as a statement opens one.
     """
+    check_database(db)
     return SqlConnection(db, autocommit=autocommit)
+
+
+def check_database(db: Any) -> None:
+    """Refuse what is no database, such as a path or an address."""
+    if not (hasattr(db, "_engine") and hasattr(db, "transaction")):
+        raise InterfaceError(
+            f"a Database is needed, not {db!r:.60}\n"
+            "  connect(db) and create_engine(db) take one of this process, made by Database(path)"
+        )
