@@ -214,7 +214,10 @@ class WindowPartition:
         if len(found) > 1:
             found.sort(key=itemgetter(2))  # an update deletes before it inserts
             if len(found) > FEW:
-                found.sort(key=_key_of_change, reverse=True)
+                try:
+                    found.sort(key=_key_of_change, reverse=True)
+                except TypeError:  # keys without an order; those that stay may have one
+                    found.sort(key=itemgetter(2))
         return found
 
     def _leave(
