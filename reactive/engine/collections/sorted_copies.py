@@ -163,7 +163,15 @@ def value_key(value: Any) -> tuple[Any, ...]:
     Values of a class without order and fields are in the order of their hashes.
     """
     if isinstance(value, tuple):
-        return (5, tuple(map(value_key, value)))
+        keys = [
+            (1, part)
+            if part.__class__ is int
+            else (3, part)
+            if part.__class__ is str
+            else value_key(part)
+            for part in value
+        ]
+        return (5, tuple(keys))  # of the commonest classes without a call
     found = tie_key(value)
     if found != (9,):
         return found

@@ -17,144 +17,202 @@ Source: kdb+ `aj`, Kx Systems, as the change of a step function.
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
+from reactive.engine.collections import values
 from reactive.engine.collections.index import NO_MATCH, match_key
-from reactive.engine.collections.sorted_copies import KeyedValues, value_key
-from reactive.engine.collections.values import delete_from_order, insert_in_order
-from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, is_nan
+from reactive.engine.collections.sorted_copies import value_key
+from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, canonical, is_nan
 
 NOBODY: Any = object()
 """In place of a partner that is not there: a row may be None."""
 SURE = frozenset({int, str})
 """Classes whose values are equal to themselves, and to no value of another form."""
-Placed = tuple[Any, Any, Any, int]
-"""A row by its key and time: `(key, time, row, weight)`."""
+Placed = tuple[Any, Row, int]
+"""A row of a key: `(time, row, weight)`."""
+Held = Any
+"""The rows of one time: `(row, weight)`, or several: a dictionary, on the right `TiedRows`."""
 
 
 class TimedRows:
     """Rows of one key of one side, by their times.
 
         times    3 5 8                         sorted; a `SortedList` if there are many
-        rows     {3: one, 5: several, 8: one}  a row with its weight, or `KeyedValues` by value
+        rows     {3: one, 5: several, 8: one}  a row with its weight, or rows with theirs
 
-    Rows of negative weight are there on the left only.
+    Several rows of the right are in the order of their values. Rows of negative weight are there on
+    the left only.
     """
 
-    __slots__ = ("_is_left", "_rows", "_times")
+    __slots__ = ("_is_left", "rows", "times")
 
     def __init__(self, *, is_left: bool = False) -> None:
         self._is_left = is_left
-        self._times: Any = []
-        self._rows: dict[Any, tuple[Row, int] | KeyedValues] = {}
+        self.times: Any = []
+        self.rows: dict[Any, Held] = {}
 
     def add(self, time: Any, row: Row, weight: int) -> None:
         """Add to the weight of a row, or change nothing if its time does not compare."""
-        held = self._rows.get(time)
-        was = held is not None and self._are_there(held)
-        new: tuple[Row, int] | KeyedValues | None
+        rows, is_left = self.rows, self._is_left
+        held = rows.get(time)
         if held is None:
-            new = (row, weight) if weight else None
-        elif isinstance(held, tuple) and (held[0] is row or held[0] == row):
-            new = (row, held[1] + weight) if held[1] + weight else None
+            if weight > 0 or (weight and is_left):
+                times = self.times
+                if type(times) is list and len(times) < values.MANY:
+                    insort(times, time)
+                else:
+                    self.times = values.insert_in_order(times, time)
+            if weight:
+                rows[time] = (row, weight)
+            return
+        new: Held
+        if held.__class__ is tuple and (held[0] is row or held[0] == row):
+            total = held[1] + weight
+            was, is_there = is_left or held[1] > 0, total > 0 or (is_left and total != 0)
+            new = (row, total)
         else:
-            new = held if isinstance(held, KeyedValues) else self._several(held)
-            new.add(row, weight)
-            if new.is_zero:
-                new = None
-        is_there = new is not None and self._are_there(new)
+            new = self._several(held) if held.__class__ is tuple else held
+            was = self._are_there(held)
+            total = self._change_several(new, row, weight)
+            is_there = len(new) > 0
         if is_there != was:
-            self._set_time(time, is_there=is_there)
-        if new is None:
-            self._rows.pop(time, None)
+            if is_there:
+                self.times = values.insert_in_order(self.times, time)
+            else:
+                values.delete_from_order(self.times, time)
+        if total:
+            rows[time] = new
         else:
-            self._rows[time] = new
+            del rows[time]
 
-    def _several(self, held: tuple[Row, int]) -> KeyedValues:
+    def _several(self, held: Held) -> Held:
         """Return rows of one time, with one to begin with."""
-        found = KeyedValues(_by_hash if self._is_left else _by_value, keeps_negative=self._is_left)
-        found.add(*held)
+        row, weight = held
+        if self._is_left:
+            return {row: weight}
+        found = TiedRows()
+        found.add(row, weight)
         return found
 
-    def _are_there(self, held: tuple[Row, int] | KeyedValues) -> bool:
-        if isinstance(held, tuple):
+    def _change_several(self, held: Held, row: Row, weight: int) -> int:
+        """Add to the weight of one of several rows; return the number of these."""
+        weights = held
+        if not self._is_left:
+            held.add(row, weight)
+            weights = held.weights
+        elif total := weights.get(row, 0) + weight:
+            weights[row] = total
+        else:
+            weights.pop(row, None)
+        return len(weights)
+
+    def _are_there(self, held: Held) -> bool:
+        if held.__class__ is tuple:
             return self._is_left or held[1] > 0
         return len(held) > 0
 
-    def _set_time(self, time: Any, *, is_there: bool) -> None:
-        """Insert or delete a time."""
-        if is_there:
-            self._times = insert_in_order(self._times, time)
-        else:
-            delete_from_order(self._times, time)
-
     def has_time(self, time: Any) -> bool:
         """Return True if a row with a time may be a partner."""
-        held = self._rows.get(time)
+        held = self.rows.get(time)
         return held is not None and self._are_there(held)
 
     def drop(self, time: Any) -> bool:
         """Drop the rows with a time; return True if there were any."""
-        held = self._rows.pop(time, None)
+        held = self.rows.pop(time, None)
         if held is not None and self._are_there(held):
-            self._set_time(time, is_there=False)
+            values.delete_from_order(self.times, time)
         return held is not None
 
-    def first_at(self, time: Any) -> Row:
-        """Return the least row with a time; it has one."""
-        held = self._rows[time]
-        return held[0] if isinstance(held, tuple) else held.first()
+    def first_at(self, time: Any, default: Row) -> Row:
+        """Return the least row with a time; a default if there is none."""
+        held = self.rows.get(time)
+        if held is None:
+            return default
+        if held.__class__ is tuple:
+            return held[0] if held[1] > 0 or self._is_left else default
+        return held.first() if len(held) > 0 else default
 
-    def last_time(self, before: Any, *, or_at: bool) -> Any:
-        """Return the last time before another one, or at it; None if there is none."""
-        place = self._place(before, after=or_at)
-        return self._times[place - 1] if place else None
-
-    def first_time(self, after: Any, *, or_at: bool) -> Any:
-        """Return the first time after another one, or at it; None if there is none."""
-        place = self._place(after, after=not or_at)
-        return self._times[place] if place < len(self._times) else None
-
-    def _place(self, time: Any, *, after: bool) -> int:
+    def place(self, time: Any, *, after: bool) -> int:
         """Return the number of times before a time, or up to it."""
-        times = self._times
+        times = self.times
         if type(times) is list:
             return bisect_right(times, time) if after else bisect_left(times, time)
         return int(times.bisect_right(time) if after else times.bisect_left(time))
 
-    def between(self, first: Any, last: Any) -> Iterator[tuple[Any, Row, int]]:
-        """Return the rows of the times from `first` to `last`; None: without an end."""
-        start = 0 if first is None else self._place(first, after=False)
-        stop = len(self._times) if last is None else self._place(last, after=True)
-        for time in self._times[start:stop]:
-            held = self._rows[time]
-            if isinstance(held, tuple):
-                yield (time, *held)
+    def between(self, start: int, stop: int | None) -> list[Pair]:
+        """Return the left rows, with weights, of the times from one place to another."""
+        found: list[Pair] = []
+        for held in map(self.rows.__getitem__, self.times[start:stop]):
+            if held.__class__ is tuple:
+                found.append(held)
             else:
-                for row in held:
-                    yield time, row, held.weight(row)
+                found += held.items()
+        return found
+
+    def timed(self, start: int, stop: int | None) -> Iterator[tuple[Any, Row, int]]:
+        """Return the times from one place to another, with each left row and its weight."""
+        for time in self.times[start:stop]:
+            held = self.rows[time]
+            for row, weight in (held,) if held.__class__ is tuple else held.items():
+                yield time, row, weight
 
     @property
     def is_zero(self) -> bool:
         """True if all that was added has been removed."""
-        return not self._rows
+        return not self.rows
 
     def __len__(self) -> int:
-        return sum(1 if isinstance(held, tuple) else len(held) for held in self._rows.values())
+        return sum(1 if held.__class__ is tuple else len(held) for held in self.rows.values())
 
     def __sizeof__(self) -> int:
-        parts = (self._rows, *self._rows.values())
-        return object.__sizeof__(self) + 8 * len(self._times) + sum(map(sys.getsizeof, parts))
+        parts = (self.rows, *self.rows.values())
+        return object.__sizeof__(self) + 8 * len(self.times) + sum(map(sys.getsizeof, parts))
 
 
-def _by_hash(row: Row, weight: int) -> Any:
-    return hash(row)
+class TiedRows:
+    """Right rows of one time with their weights, those of positive weight in the order of values.
 
+    >>> rows = TiedRows()
+    >>> rows.add("b", 1), rows.add("a", 1), rows.add("a", -1), rows.first()
+    (None, None, None, 'b')
+    """
 
-def _by_value(row: Row, weight: int) -> Any:
-    return value_key(row)
+    __slots__ = ("_number", "_order", "weights")
+
+    def __init__(self) -> None:
+        self.weights: dict[Row, tuple[int, Any]] = {}
+        """The weights, and the entries of rows in the order."""
+        self._order: Any = []
+        self._number = 0
+
+    def add(self, row: Row, weight: int) -> None:
+        """Add to the weight of a row, or change nothing if its value does not compare."""
+        old, entry = self.weights.get(row, (0, None))
+        new = old + weight
+        if new > 0 >= old:
+            self._number += 1
+            entry = (value_key(row), self._number, row)
+            self._order = values.insert_in_order(self._order, entry)
+        elif old > 0 >= new:
+            values.delete_from_order(self._order, entry)
+            entry = None
+        if new:
+            self.weights[row] = (new, entry)
+        elif old:
+            del self.weights[row]
+
+    def first(self) -> Row:
+        """Return the least row; there is one."""
+        return self._order[0][2]
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __sizeof__(self) -> int:
+        size = object.__sizeof__(self) + sys.getsizeof(self.weights)
+        return size + 144 * len(self._order)
 
 
 class Nearest:
@@ -173,66 +231,69 @@ class Nearest:
         *,
         is_strict: bool = False,
     ) -> None:
-        self._looks_back = direction != "forward"
-        self._looks_ahead = direction != "backward"
+        self.looks_back = direction != "forward"
+        self.looks_ahead = direction != "backward"
         self._tolerance = tolerance
-        self._or_at = not is_strict
+        self.or_at = not is_strict
         self.is_shared = tolerance is None and direction != "nearest"
         """True if all left rows between two neighbours of the right have the same partner."""
+        self.is_after = self.looks_back is is_strict
+        """True if rows at the bounds of these are before the lower one and not after the upper."""
 
-    def partner(self, time: Any, rows: TimedRows | None) -> Row:
+    def partner(self, time: Any, rows: TimedRows) -> Row:
         """Return the row of the other side for a time; `NOBODY` if there is none."""
-        if rows is None:
-            return NOBODY
-        before = rows.last_time(time, or_at=self._or_at) if self._looks_back else None
-        after = rows.first_time(time, or_at=self._or_at) if self._looks_ahead else None
-        if before is not None and after is not None:
-            found = before if time - before <= after - time else after
+        times, or_at = rows.times, self.or_at
+        if self.looks_back:
+            if type(times) is list:
+                place = bisect_right(times, time) if or_at else bisect_left(times, time)
+            else:
+                place = rows.place(time, after=or_at)
+            found = times[place - 1] if place else NOBODY
+            if self.looks_ahead:
+                ahead = self._ahead(time, rows)
+                if found is NOBODY or (ahead is not NOBODY and ahead - time < time - found):
+                    found = ahead
         else:
-            found = after if before is None else before
-        if found is None or not self._is_near(time, found):
+            found = self._ahead(time, rows)
+        if found is NOBODY or not (self._tolerance is None or self._is_near(time, found)):
             return NOBODY
-        return rows.first_at(found)
+        held = rows.rows[found]
+        return held[0] if held.__class__ is tuple else held.first()
 
-    def followers(self, time: Any, others: TimedRows | None, rows: TimedRows) -> list[Any]:
-        """Return the rows, with times, of which a row at `time` is the partner if it is there.
-
-        `others` are the rows of its side. The partner `is_shared`.
-        """
-        first, last = self.reach(time, others)
-        found = list(rows.between(first, last))
-        begin, end = 0, len(found)
-        leaves_first = self._looks_ahead if self._or_at else self._looks_back
-        if leaves_first and first is not None:
-            while begin < end and found[begin][0] == first:
-                begin += 1
-        if not leaves_first and last is not None:
-            while begin < end and found[end - 1][0] == last:
-                end -= 1
-        return found[begin:end]
+    def _ahead(self, time: Any, rows: TimedRows) -> Any:
+        """Return the next time; `NOBODY` if there is none."""
+        place = rows.place(time, after=not self.or_at)
+        return rows.times[place] if place < len(rows.times) else NOBODY
 
     def _is_near(self, time: Any, found: Any) -> bool:
-        if self._tolerance is None:
-            return True
         distance = time - found if found <= time else found - time
         return bool(distance <= self._tolerance)
 
-    def reach(self, time: Any, rows: TimedRows | None) -> tuple[Any, Any]:
-        """Return the first and the last time of which a row at `time` may be the partner.
+    def followers(
+        self, time: Any, others: TimedRows | None, rows: TimedRows
+    ) -> Iterator[tuple[Any, Row, int]]:
+        """Return the rows of which a row at `time` may be the partner.
 
-        `rows` are the others of its side. None is a time without a bound.
+        `others` are the rows of its side.
         """
-        first, last = None if self._looks_ahead else time, None if self._looks_back else time
-        if rows is not None:
-            if self._looks_ahead:
-                first = rows.last_time(time, or_at=False)
-            if self._looks_back:
-                last = rows.first_time(time, or_at=False)
+        first, last = self._reach(time, others)
+        start = 0 if first is NOBODY else rows.place(first, after=False)
+        return rows.timed(start, None if last is NOBODY else rows.place(last, after=True))
+
+    def _reach(self, time: Any, others: TimedRows | None) -> tuple[Any, Any]:
+        """Return the first and the last time of the followers; `NOBODY` is no bound."""
+        first, last = NOBODY if self.looks_ahead else time, NOBODY if self.looks_back else time
+        if others is not None:
+            times = others.times
+            if self.looks_ahead and (place := others.place(time, after=False)):
+                first = times[place - 1]
+            if self.looks_back and (place := others.place(time, after=True)) < len(times):
+                last = times[place]
         if self._tolerance is None:
             return first, last
-        if self._looks_ahead and (first is None or time - first > self._tolerance):
+        if self.looks_ahead and (first is NOBODY or time - first > self._tolerance):
             first = time - self._tolerance
-        if self._looks_back and (last is None or last - time > self._tolerance):
+        if self.looks_back and (last is NOBODY or last - time > self._tolerance):
             last = time + self._tolerance
         return first, last
 
@@ -274,71 +335,165 @@ class AsofJoin:
         self._right: dict[Any, TimedRows] = {}
         self._timeless: dict[Row, int] = {}
         """The left rows without a key or a time, which have no partner."""
-        self._changes: list[tuple[bool, Placed]] = []
+        self._changes: list[tuple[bool, Any, Any, Row, int]] = []
         self.touched = 0
 
-    def step(self, left: Pairs, right: Pairs) -> list[Pair]:
+    def step(self, left: Pairs, right: Pairs) -> Pairs:
         """Pair the changed left rows with old partners, then give all left rows their new ones."""
         self.touched += len(left) + len(right)
-        out: list[Pair] = []
-        partner_of, right_of = self._nearest.partner, self._right.get
-        for row, key, time, weight in _placed(left):
-            if time is None:
-                self._add_timeless(row, weight, out)
-                continue
-            self._emit(row, partner_of(time, right_of(key)), weight, out)
-            self._change((key, time, row, weight), is_left=True)
-        if not right:
+        out: list[Any] = []
+        if not left:
+            self._step_right(right, out)
             return out
-        changed: dict[Any, list[Placed]] = {}
-        for row, key, time, weight in _placed(right):
-            if time is not None:
-                changed.setdefault(key, []).append((key, time, row, weight))
-        for key, placed in changed.items():
-            self._change_partners(key, placed, out)
+        is_batch = type(left) is UniformDelta and not right
+        sides, others, note = self._left, self._right, self._changes.append
+        partner_of, pair, is_left = self._nearest.partner, self._pair, self._is_left
+        for (row, key, time), weight in left:
+            if key.__class__ not in SURE or time.__class__ not in SURE:
+                key, time = _comparable(key, time)
+            partner = NOBODY
+            if time is None:
+                if not is_left:
+                    continue
+                key = NO_MATCH
+                self._set(True, key, None, row, weight)
+            else:
+                partners = others.get(key)
+                if partners is not None:
+                    partner = partner_of(time, partners)
+                rows = sides.get(key)
+                if rows is None:
+                    self._set(True, key, time, row, weight)
+                else:
+                    rows.add(time, row, weight)
+                    if not rows.rows:
+                        del sides[key]
+            note((True, key, time, row, weight))
+            if partner is not NOBODY or is_left:
+                new = pair(row, None if partner is NOBODY else partner)
+                out.append(new if is_batch else (new, weight))
+        if is_batch:
+            return UniformDelta(out, left.weight)  # type: ignore[attr-defined]
+        if right:
+            self._step_right(right, out)
         return out
 
-    def _change_partners(self, key: Any, placed: list[Placed], out: list[Pair]) -> None:
-        """Change right rows of a key, and the partners of the left rows near them."""
-        rows = self._left.get(key)
-        if rows is None:
-            for each in placed:
-                self._change(each, is_left=False)
-            return
-        nearest, partners = self._nearest, self._right.get(key)
-        if nearest.is_shared and len(placed) == 1:
-            self._change_partner(rows, placed[0], out)
-            return
-        near: dict[int, tuple[Any, Row, int, Row]] = {}
-        for time in dict.fromkeys(each[1] for each in placed):
-            for at, row, weight in rows.between(*nearest.reach(time, partners)):
-                if id(row) not in near:
-                    near[id(row)] = (at, row, weight, nearest.partner(at, partners))
+    def _step_right(self, right: Pairs, out: list[Pair]) -> None:
+        """Change right rows, and the partners of the left rows near them."""
+        changed: dict[Any, list[Placed]] = {}
+        for (row, key, time), weight in right:
+            if key.__class__ not in SURE or time.__class__ not in SURE:
+                key, time = _comparable(key, time)
+            if time is None:
+                continue
+            placed = changed.get(key)
+            if placed is None:
+                changed[key] = [(time, row, weight)]
+            else:
+                placed.append((time, row, weight))
+        is_shared = self._nearest.is_shared
+        for key, placed in changed.items():
+            rows = self._left.get(key)
+            if rows is None:
+                self._change_right(key, placed)
+            elif not is_shared:
+                self._change_near(key, placed, rows, out)
+            elif len(placed) == 1:
+                self._change_one(key, placed, rows, out)
+            else:
+                self._change_shared(key, placed, rows, out)
+
+    def _change_one(self, key: Any, placed: list[Placed], rows: TimedRows, out: list[Pair]) -> None:
+        """Change one right row, and the partner of the left rows up to the next right one."""
+        time, row, weight = placed[0]
+        partners = self._right.get(key)
+        if partners is None:
+            old = base = end = NOBODY
+        else:
+            old, base, _, end = _segment(time, partners, is_back=self._nearest.looks_back)
+        self._set(False, key, time, row, weight)
+        self._changes.append((False, key, time, row, weight))
+        partners = self._right.get(key)
+        new = base if partners is None else partners.first_at(time, base)
+        if new is not old and new != old:
+            self._replace(rows, time, end, old, new, out)
+
+    def _change_shared(
+        self, key: Any, placed: list[Placed], rows: TimedRows, out: list[Pair]
+    ) -> None:
+        """Change right rows of a key, and the partners of the left rows up to the next right ones.
+
+        quotes      12        20             30      looking back: 22 and 26 are changed
+        segments                 [22  26) [26  30)   each has one old partner, and one new one
+        """
+        is_back, partners = self._nearest.looks_back, self._right.get(key)
+        changed = sorted(dict.fromkeys(each[0] for each in placed), reverse=not is_back)
+        if partners is None:
+            segments = [(NOBODY, NOBODY, NOBODY, NOBODY)] * len(changed)
+        else:
+            segments = [_segment(time, partners, is_back=is_back) for time in changed]
+        self._change_right(key, placed)
+        partners = self._right.get(key)
+        last = new = NOBODY
+        for number, (old, base, beside, end) in enumerate(segments, 1):
+            time = changed[number - 1]
+            if last is NOBODY or (
+                beside is not NOBODY and (beside > last if is_back else beside < last)
+            ):
+                new = base
+            if partners is not None:
+                new = partners.first_at(time, new)
+            last = time
+            if new is old or new == old:
+                continue
+            if number < len(changed):
+                following = changed[number]
+                if end is NOBODY or (following < end if is_back else following > end):
+                    end = following
+            self._replace(rows, time, end, old, new, out)
+
+    def _replace(
+        self, rows: TimedRows, time: Any, end: Any, old: Row, new: Row, out: list[Pair]
+    ) -> None:
+        """Replace the partner of the left rows from a time to an end."""
+        after, times = self._nearest.is_after, rows.times
+        if type(times) is list:
+            find = bisect_right if after else bisect_left
+            place, limit = find(times, time), None if end is NOBODY else find(times, end)
+        else:
+            place = rows.place(time, after=after)
+            limit = None if end is NOBODY else rows.place(end, after=after)
+        if self._nearest.looks_back:
+            near = rows.between(place, limit)
+        else:
+            near = rows.between(limit or 0, place)
         self.touched += len(near)
-        for each in placed:
-            self._change(each, is_left=False)
+        pair, is_left = self._pair, self._is_left
+        goes, comes = old is not NOBODY or is_left, new is not NOBODY or is_left
+        old, new = None if old is NOBODY else old, None if new is NOBODY else new
+        for row, weight in near:
+            if goes:
+                out.append((pair(row, old), -weight))
+            if comes:
+                out.append((pair(row, new), weight))
+
+    def _change_near(
+        self, key: Any, placed: list[Placed], rows: TimedRows, out: list[Pair]
+    ) -> None:
+        """Change right rows of a key, and the partners of all left rows that are near them."""
+        nearest, partners = self._nearest, self._right.get(key)
+        near: dict[int, tuple[Any, Row, int, Row]] = {}
+        for time in dict.fromkeys(each[0] for each in placed):
+            for at, row, weight in nearest.followers(time, partners, rows):
+                if id(row) not in near:
+                    old = NOBODY if partners is None else nearest.partner(at, partners)
+                    near[id(row)] = (at, row, weight, old)
+        self.touched += len(near)
+        self._change_right(key, placed)
         partners = self._right.get(key)
         for at, row, weight, old in near.values():
-            new = nearest.partner(at, partners)
+            new = NOBODY if partners is None else nearest.partner(at, partners)
             if new is not old and new != old:
-                self._emit(row, old, -weight, out)
-                self._emit(row, new, weight, out)
-
-    def _change_partner(self, rows: TimedRows, placed: Placed, out: list[Pair]) -> None:
-        """Change one right row, which `is_shared`, and the partner of the left rows near it."""
-        key, time = placed[:2]
-        near, partners = self._nearest, self._right.get(key)
-        followers = near.followers(time, partners, rows)
-        if not followers:
-            self._change(placed, is_left=False)
-            return
-        self.touched += len(followers)
-        at = followers[0][0]
-        old = near.partner(at, partners)
-        self._change(placed, is_left=False)
-        new = near.partner(at, self._right.get(key))
-        if new is not old and new != old:
-            for _, row, weight in followers:
                 self._emit(row, old, -weight, out)
                 self._emit(row, new, weight, out)
 
@@ -348,19 +503,23 @@ class AsofJoin:
         elif self._is_left:
             out.append((self._pair(row, None), weight))
 
-    def _add_timeless(self, row: Row, weight: int, out: list[Pair]) -> None:
-        """Add a left row that has no key or no time."""
-        if self._is_left:
-            self._change((NO_MATCH, None, row, weight), is_left=True)
-            self._emit(row, NOBODY, weight, out)
+    def _change_right(self, key: Any, placed: list[Placed]) -> None:
+        """Change the weights of right rows, and note each for `undo`."""
+        note = self._changes.append
+        rows = self._right.get(key)
+        for time, row, weight in placed:
+            if rows is None:
+                self._set(False, key, time, row, weight)
+                rows = self._right.get(key)
+            else:
+                rows.add(time, row, weight)
+                if not rows.rows:
+                    del self._right[key]
+                    rows = None
+            note((False, key, time, row, weight))
 
-    def _change(self, placed: Placed, *, is_left: bool) -> None:
-        """Change the weight of a row, and note it for `undo`."""
-        self._set(placed, is_left=is_left)
-        self._changes.append((is_left, placed))
-
-    def _set(self, placed: Placed, *, is_left: bool) -> None:
-        key, time, row, weight = placed
+    def _set(self, is_left: bool, key: Any, time: Any, row: Row, weight: int) -> None:
+        """Change the weight of a row."""
         if time is None:
             new = self._timeless.get(row, 0) + weight
             if new:
@@ -372,16 +531,18 @@ class AsofJoin:
         rows = side.get(key)
         if rows is None:
             rows = TimedRows(is_left=is_left)
-        rows.add(time, row, weight)
-        if rows.is_zero:
-            side.pop(key, None)
+            rows.add(time, row, weight)
+            if rows.rows:
+                side[key] = rows
         else:
-            side[key] = rows
+            rows.add(time, row, weight)
+            if not rows.rows:
+                del side[key]
 
     def undo(self) -> None:
         """Revert the last step."""
-        for is_left, (key, time, row, weight) in reversed(self._changes):
-            self._set((key, time, row, -weight), is_left=is_left)
+        for is_left, key, time, row, weight in reversed(self._changes):
+            self._set(is_left, key, time, row, -weight)
         self._changes = []
 
     def commit(self) -> None:
@@ -391,8 +552,9 @@ class AsofJoin:
         out: list[Pair] = []
         for key, rows in self._left.items():
             partners = self._right.get(key)
-            for time, row, weight in rows.between(None, None):
-                self._emit(row, self._nearest.partner(time, partners), weight, out)
+            for time, row, weight in rows.timed(0, None):
+                found = NOBODY if partners is None else self._nearest.partner(time, partners)
+                self._emit(row, found, weight, out)
         for row, weight in self._timeless.items():
             self._emit(row, NOBODY, weight, out)
         return iter(out)
@@ -404,15 +566,34 @@ class AsofJoin:
         return sum(map(len, sides)) + len(self._timeless), size
 
 
-def _placed(delta: Pairs) -> Iterable[tuple[Row, Any, Any, int]]:
-    """Return rows with key, time and weight; the time is None for a row that matches nothing."""
-    found = []
-    for (row, key, time), weight in delta:
-        if key.__class__ not in SURE:
-            key = match_key(canonical(key))
-        if time.__class__ not in SURE:
-            time = canonical(time)
-            if is_nan(time):
-                time = None
-        found.append((row, key, None if key is NO_MATCH else time, weight))
-    return found
+def _comparable(key: Any, time: Any) -> tuple[Any, Any]:
+    """Return a key and a time that compare; the time is None if its row matches nothing."""
+    if key.__class__ not in SURE:
+        key = match_key(canonical(key))
+    if time.__class__ not in SURE:
+        time = canonical(time)
+    return key, None if key is NO_MATCH or is_nan(time) else time
+
+
+def _segment(time: Any, partners: TimedRows, *, is_back: bool) -> tuple[Row, Row, Any, Any]:
+    """Return the partner at a time, the one if it were not there, and the times of that one and of
+    the next right row on the other side.
+    """
+    times, rows = partners.times, partners.rows
+    if is_back:
+        high = bisect_right(times, time) if type(times) is list else times.bisect_right(time)
+        had = high > 0 and times[high - 1] == time
+        low = high - 1 - had
+        end = times[high] if high < len(times) else NOBODY
+        beside = times[low] if low >= 0 else NOBODY
+    else:
+        low = bisect_left(times, time) if type(times) is list else times.bisect_left(time)
+        had = low < len(times) and times[low] == time
+        high = low + had
+        end = times[low - 1] if low else NOBODY
+        beside = times[high] if high < len(times) else NOBODY
+    base = NOBODY
+    if beside is not NOBODY:
+        held = rows[beside]
+        base = held[0] if held.__class__ is tuple else held.first()
+    return partners.first_at(time, base) if had else base, base, beside, end

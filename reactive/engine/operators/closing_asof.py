@@ -104,7 +104,7 @@ class ClosingAsofJoin(AsofJoin):
         """Note the times of the rows that came, and drop those below the frontiers."""
         changes = self._changes
         super().commit()
-        for is_left, (key, time, _, weight) in changes:
+        for is_left, key, time, _, weight in changes:
             if time is None:
                 self.has_dropped |= bool(self._timeless)
                 self._timeless.clear()
