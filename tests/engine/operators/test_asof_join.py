@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, PlanError, StratificationError, fixpoint
+from reactive.engine.operators.asof_join import AsofJoin, Nearest
 from tests.budget import SEED
+from tests.thresholds import thresholds
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,52 @@ def test_histories_agree_with_all_pairs(kind: str, direction: Any) -> None:
     trades.clear()
     quotes.clear()
     assert all(not view and not view.stats().rows for view, _ in views)
+
+
+@pytest.mark.parametrize("allow_equal", [True, False])
+@pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
+@pytest.mark.parametrize("most", [0, 2_000], ids=["long orders", "lists"])
+def test_batches_agree_with_all_pairs(most: int, direction: Any, allow_equal: bool) -> None:
+    """Many rows of few times come and go at once, in any order, some together with the others."""
+    rnd, db = random.Random(f"{direction} {allow_equal} {SEED}"), Database()
+    trades, quotes = db.table(Trade, name="trades"), db.table(Quote, name="quotes")
+    given: Any = {"direction": direction, "allow_equal": allow_equal}
+    view = trades.left_asof_join(quotes, on="symbol", at="at", of="at", **given).materialize()
+    sides: list[tuple[Any, Any, list[Any]]] = [(Trade, trades, []), (Quote, quotes, [])]
+    with thresholds({"reactive.engine.collections.values.MANY": most}):
+        for _ in range(40):
+            with db.transaction():
+                for kind_of, table, held in rnd.sample(sides, rnd.choice([1, 1, 2])):
+                    rnd.shuffle(held)
+                    if rnd.random() < 0.4:
+                        cut = rnd.randrange(len(held) + 1)
+                        table.remove_all(held[cut:])
+                        del held[cut:]
+                    else:
+                        count, times = rnd.randrange(30), rnd.choice([3, 40])
+                        some = [
+                            kind_of(rnd.choice("ab"), rnd.randrange(times), rnd.randrange(1_000))
+                            for _ in range(count)
+                        ]
+                        table.add_all(some)
+                        held += some
+            wanted = _expected(sides[0][2], sides[1][2], tolerance=None, keeps=True, **given)
+            assert sorted(view, key=repr) == sorted(wanted, key=repr)
+        view.verify()
+
+
+def test_tied_rows_are_ordered_by_value_and_those_of_no_weight_left_out() -> None:
+    """A quote that is removed before it comes is no partner until it is there once."""
+    join = AsofJoin(lambda row, other: (row, other), Nearest("backward"))
+    assert join.step([((5, "a", 5), 1)], [((n, "a", 3), w) for n, w in [(8, 1), (4, -1)]]) == [
+        ((5, 8), 1)
+    ]
+    join.commit()
+    assert join.step([], [((4, "a", 3), 1)]) == []
+    join.commit()
+    assert join.step([], [((4, "a", 3), 1)]) == [((5, 8), -1), ((5, 4), 1)]
+    join.undo()
+    assert list(join.contents()) == [((5, 8), 1)]
 
 
 def test_a_view_that_is_made_late_has_the_same_rows() -> None:
