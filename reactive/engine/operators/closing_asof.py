@@ -25,8 +25,9 @@ from typing import Any, ClassVar
 from optimizer import plan
 from optimizer.expr import Item, Parameter, constant
 from optimizer.record import record
+from reactive.engine.collections.timed_rows import TimedRows
 from reactive.engine.collections.zset import Row
-from reactive.engine.operators.asof_join import AsofJoin, Nearest, TimedRows
+from reactive.engine.operators.asof_join import AsofJoin, Nearest
 from reactive.engine.operators.frontiers import (
     Frontier,
     follow_clocks,
