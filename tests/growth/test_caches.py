@@ -46,6 +46,7 @@ CONTAINERS = {
     "reactive.borders.durable.file_lock._INODES": WEAK,
     "reactive.borders.objects.records.RECORDS": WEAK,
     "reactive.engine.storage.rows.TRACKED_CLASSES": WEAK,
+    "reactive.languages.sql.dbapi.connection.OPENED": WEAK,
     "reactive.languages.sql.postgres.moments.UNITS": FIXED,  # filled at import
     "reactive.languages.sql.terms.values._COUNTS": WEAK,
     **dict.fromkeys(
