@@ -275,7 +275,8 @@ def test_a_merged_snapshot_has_no_places() -> None:
     scores = db.table(Score, name="scores")
     scores.add(Score("a", 0, 3))
     query, _ = QUERIES["row_number"]
-    view, late, told = query(scores.over(order=desc("points"))).materialize(), LateExecutor(), []
+    view: Any = query(scores.over(order=desc("points"))).materialize()
+    late, told = LateExecutor(), list[Any]()
     with view.subscribe(told.append, on=late, maxsize=1, when_full="merge", snapshot=True):
         scores.add(Score("b", 0, 5))
         late.run()
