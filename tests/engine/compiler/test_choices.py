@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from optimizer.plans.explain import headline
 from reactive.engine.compiler.choices import CHOICES
 from tests.golden.choices import FOLDER, NAMES_OF_CHOICES, Case, cases
 from tests.golden.contents import run_differences
+from tests.thresholds import thresholds
 
 FILES = sorted(
     path
@@ -25,6 +27,13 @@ AS_OF_COMMITS = {"look_up_events"}
 """Ways whose rows are as of each commit: `tests/api/test_event_lookups.py` compares them."""
 OF_A_JOIN, OF_GROUPS = 6, 6
 """Ways that there may be at most."""
+
+
+@pytest.fixture(autouse=True)
+def kept_as_shipped() -> Iterator[None]:
+    """Set the number that golden files show, whatever earlier tests of the process have left."""
+    with thresholds({"optimizer.plans.shredding.LARGE": 128}):
+        yield
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
