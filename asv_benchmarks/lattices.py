@@ -51,7 +51,7 @@ class Added(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a variable is before a node."""
+    """A value of a variable before a node."""
 
     n: int
     var: str

@@ -27,7 +27,7 @@ class Flow(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """What is known of a variable before a node."""
+    """A value that is known of a variable before a node."""
 
     n: int
     var: str

@@ -1,4 +1,4 @@
-"""Which clauses of a recursion over lattices read a value together with another row.
+"""Clauses of a recursion over lattices that read a value together with another row.
 
     state <- select (join(state, edges) on s.node == e.u)      reads the key: no
     state <- select (join(state, table) on s.value == t.from)  reads the value: yes

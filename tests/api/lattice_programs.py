@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
+from examples.dataflow.analyses import add_signs
 from reactive import Database, Relation, fixpoint, lattices
 from reactive.lattices import TOP, Lattice
 
@@ -181,21 +182,6 @@ def _move_wide(a: Value, how: int) -> Value:
 
 
 SIGNS = {"-": frozenset("-"), "0": frozenset("0"), "+": frozenset("+")}
-_SUMS = {
-    ("+", "+"): "+",
-    ("+", "0"): "+",
-    ("0", "+"): "+",
-    ("0", "0"): "0",
-    ("0", "-"): "-",
-    ("-", "0"): "-",
-    ("-", "-"): "-",
-    ("+", "-"): "-0+",
-    ("-", "+"): "-0+",
-}
-
-
-def _add_signs(a: Value, b: Value) -> Value:
-    return frozenset("".join(_SUMS[x, y] for x in a for y in b))
 
 
 def _move_signs(a: Value, how: int) -> Value:
@@ -229,7 +215,7 @@ EXAMPLES = (
         _move_wide,
         _add_wide,
     ),
-    Example("signs", lambda: lattices.union(), tuple(SIGNS.values()), _move_signs, _add_signs),
+    Example("signs", lambda: lattices.union(), tuple(SIGNS.values()), _move_signs, add_signs),
     Example("sets", lambda: lattices.union(), (frozenset({1}), frozenset({5})), _move_set, _both),
     Example(
         "must",

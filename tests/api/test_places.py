@@ -179,13 +179,7 @@ def test_views_and_deltas_are_as_from_scratch(name: str, by: str, when: str, see
         before = rows.copy()
         try:
             with db.transaction():
-                for row, weight in step:
-                    if weight > 0:
-                        scores.add(row)
-                        rows.append(row)
-                    else:
-                        scores.remove(row)
-                        rows.remove(row)
+                apply_step(scores, rows, step)
                 if random.random() < 0.2:
                     raise Broken
         except Broken:
@@ -231,13 +225,7 @@ def test_merged_and_pickled_deltas_keep_places(by: str, seed: int) -> None:
         kept = view.subscribe(told.append)
         for step in history(random, rows):
             with db.transaction():
-                for row, weight in step:
-                    if weight > 0:
-                        scores.add(row)
-                        rows.append(row)
-                    else:
-                        scores.remove(row)
-                        rows.remove(row)
+                apply_step(scores, rows, step)
             for delta in told:
                 read = random.choice((copy, deepcopy, lambda d: pickle.loads(pickle.dumps(d))))(
                     delta
@@ -286,6 +274,17 @@ def test_a_merged_snapshot_has_no_places() -> None:
 
 def some_shown(random: Random, rows: Counter[Any]) -> Any:
     return random.choice(list(rows) or [("x", 1)])
+
+
+def apply_step(scores: Any, rows: list[Score], step: list[tuple[Score, int]]) -> None:
+    """Make the changes of a commit, in the table and in the list of its rows."""
+    for row, weight in step:
+        if weight > 0:
+            scores.add(row)
+            rows.append(row)
+        else:
+            scores.remove(row)
+            rows.remove(row)
 
 
 def history(random: Random, rows: list[Score]) -> Iterator[list[tuple[Score, int]]]:
@@ -400,7 +399,7 @@ def test_no_rows_leave_no_state() -> None:
 @pytest.mark.parametrize("seed", seeds(30))
 @pytest.mark.parametrize("name", ["rank", "row_number", "percent_rank"])
 def test_partitions_with_keys_without_an_order_are_dropped(name: str, seed: int) -> None:
-    """As SQL does: while keys cannot be compared, the partition has no rows."""
+    """While keys cannot be compared, the partition has no rows, as in SQL."""
     random, db = Random(seed), Database()
     table = db.table(tuple[int, int, Any], name="rows")
     window: Any = table.over(by=lambda r: r[0], order=lambda r: r[2])
@@ -467,13 +466,7 @@ def test_the_first_rows_by_a_place_are_those_of_all_rows(name: str, seed: int) -
     rows: list[Score] = []
     for step in history(random, rows):
         with db.transaction():
-            for row, weight in step:
-                if weight > 0:
-                    scores.add(row)
-                    rows.append(row)
-                else:
-                    scores.remove(row)
-                    rows.remove(row)
+            apply_step(scores, rows, step)
         wanted = sorted(expected(rows, by, answers).elements(), key=lambda r: (r[1], r))
         assert list(view) == wanted[offset : offset + count]
     view.verify()

@@ -110,10 +110,7 @@ def _read_statement(
 
 
 def is_query(engine: Any, text: str, parameters: Mapping[str, Any]) -> bool:
-    """Return True if a text that begins with WITH or another word of a query is one."""
-    word = text.split(None, 1)[0].lower()
-    if word != "with":
-        return True
+    """Return True if a text, such as one that begins with WITH, is a query and no statement."""
     return isinstance(parse_statement(text, dialect_of(engine), parameters), exp.Query)
 
 

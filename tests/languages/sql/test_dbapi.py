@@ -123,6 +123,10 @@ def test_with_begins_a_query_or_a_statement() -> None:
         "with new as (select 'Bonn' as name, 3 as people) insert into towns select *, null from new"
     )
     assert made.rowcount == 1
+    made = con.execute(
+        "-- one\nwith u as (select 'Ulm' as n) insert into towns select n, 1, n from u"
+    )
+    assert (made.rowcount, con.execute("delete from towns where name = 'Ulm'").rowcount) == (1, 1)
     asked = con.execute("/* all */ with t as (select * from towns) select count(*) as n from t")
     assert asked.fetchall() == [(1,)]
     assert con.execute("(select 1 as n) union all (select 2)").rowcount == 2

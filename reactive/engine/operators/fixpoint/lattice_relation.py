@@ -67,7 +67,7 @@ class LatticeRelation(RisingRelation):
     """
 
     __slots__ = (
-        *("_bottom", "_by", "_fresh_rows", "_is_checked", "_join", "_lost_cells", "_of"),
+        *("_bottom", "_by", "_fresh_rows", "_is_checked", "_join", "_of"),
         *("_put_value", "_widen", "_widen_at"),
     )
 
@@ -91,7 +91,6 @@ class LatticeRelation(RisingRelation):
     def _begin(self) -> None:
         super()._begin()
         self._fresh_rows: dict[Cell, list[Row]] = {}
-        self._lost_cells: dict[Cell, None] = {}
 
     def follow(self, derivations: Pairs) -> None:
         """Count derivations that come and go; those of a batch come from rows of one round."""
@@ -161,16 +160,6 @@ class LatticeRelation(RisingRelation):
             self._shaken[cell] = None
         if total == 1:
             self._doubted[cell] = None
-
-    def reset_risen(self) -> None:
-        if self.risen:
-            self._lost_cells.update(
-                [(cell, None) for cell in self.cells.values() if cell.since == RISEN]
-            )
-
-    @property
-    def is_losing(self) -> bool:
-        return bool(self._lost_cells)
 
     def leave(self, *, dated: bool = True) -> Sequence[Pair]:
         """Reset the keys whose well-founded derivations do not give their value; return the rows

@@ -1,4 +1,4 @@
-"""What relations of a recursion over a lattice have in common: cells, rounds and their undo log.
+"""Relations of a recursion over a lattice: their cells, rounds and undo log.
 
 A cell is a key with its row. A commit first lets rows fall, then rise (`lattice_relation.py`).
 
@@ -50,9 +50,12 @@ class Cell(RowCell):
 
 
 class RisingRelation(RecursiveRelation):
-    """What relations of a recursion over a lattice have in common."""
+    """A relation of a recursion over a lattice, whose rows fall and rise."""
 
-    __slots__ = ("_counted", "_doubted", "_shaken", "cells", "falls", "is_rising", "risen")
+    __slots__ = (
+        *("_counted", "_doubted", "_lost_cells", "_shaken"),
+        *("cells", "falls", "is_rising", "risen"),
+    )
 
     def __init__(self) -> None:
         self.cells: dict[Any, Any] = {}
@@ -67,6 +70,7 @@ class RisingRelation(RecursiveRelation):
         self.is_rising = False
         self._was_empty = not self.cells
         self._counted = self.derivations, self.risen
+        self._lost_cells: dict[Any, None] = {}
         self._shaken: dict[Any, None] = {}
         self._doubted: dict[Any, None] = {}
 
@@ -82,7 +86,14 @@ class RisingRelation(RecursiveRelation):
 
     def reset_risen(self) -> None:
         """Note all rows that no round justifies, as if each had lost a derivation."""
-        raise NotImplementedError
+        if self.risen:
+            self._lost_cells.update(
+                [(cell, None) for cell in self.cells.values() if cell.since == RISEN]
+            )
+
+    @property
+    def is_losing(self) -> bool:
+        return bool(self._lost_cells)
 
     def rise(self, now: int) -> Moves:
         """Remove replaced rows; return them and the rows that replace them or are new."""

@@ -36,12 +36,11 @@ class SetRelation(RisingRelation):
     ([], ['a', 'b'], [])
     """
 
-    __slots__ = ("_fresh_cells", "_lost_cells")
+    __slots__ = ("_fresh_cells",)
 
     def _begin(self) -> None:
         super()._begin()
         self._fresh_cells: dict[RowCell, None] = {}
-        self._lost_cells: dict[RowCell, None] = {}
 
     def follow(self, derivations: Pairs) -> None:
         """Count derivations that come and go."""
@@ -81,16 +80,6 @@ class SetRelation(RisingRelation):
             self._lost_cells[cell] = None
         else:
             self._shaken[cell] = None
-
-    def reset_risen(self) -> None:
-        if self.risen:
-            self._lost_cells.update(
-                [(cell, None) for cell in self.cells.values() if cell.since == RISEN]
-            )
-
-    @property
-    def is_losing(self) -> bool:
-        return bool(self._lost_cells)
 
     def leave(self, *, dated: bool = True) -> Sequence[Pair]:
         """Remove rows without a well-founded derivation."""

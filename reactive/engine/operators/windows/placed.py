@@ -73,7 +73,7 @@ class PlacedPartition:
         self._sound = self.order
         """The order before these changes."""
         self._undone: tuple[Log, Order, dict[Packed, int] | None] = ([], self.order, None)
-        """What the last step changed in place, and the order and the broken changes before it."""
+        """The changes in place of the last step, and the order and the broken changes before it."""
 
     @property
     def is_empty(self) -> bool:

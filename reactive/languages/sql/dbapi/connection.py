@@ -21,6 +21,7 @@ from typing import Any, Self, TypeAlias
 from weakref import WeakValueDictionary
 
 from reactive.api.internal_interface import engine_of
+from reactive.engine.runtime.closeable import Closeable
 from reactive.languages.sql import entry
 from reactive.languages.sql.dbapi import errors
 from reactive.languages.sql.dbapi.errors import (
@@ -195,7 +196,7 @@ class SqlConnection:
         return f"<{state} connection of {self.db!r}>"
 
 
-class SqlCursor:
+class SqlCursor(Closeable):
     """A cursor of PEP 249: runs statements, and has the rows of the last query."""
 
     arraysize = 1
@@ -267,7 +268,7 @@ class SqlCursor:
         """Run a statement or a query by its first word; a WITH is first tried as a query."""
         engine = engine_of(self.connection.db)
         text, named = with_names(text, parameters, entry.dialect_of(engine).name)
-        if is_query and word in QUERIES and entry.is_query(engine, text, named):
+        if is_query and word in QUERIES and (word != "with" or entry.is_query(engine, text, named)):
             self._ask(engine, text, named)
             return
         self.connection.begin_for(word)
@@ -321,12 +322,6 @@ class SqlCursor:
     def callproc(self, name: str, parameters: Sequence[Any] = ()) -> None:
         """Refuse a call: there are no stored procedures."""
         raise NotSupportedError(f"there is no procedure {name!r}: there are none at all")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _forget(self) -> None:
         """Forget the last statement."""

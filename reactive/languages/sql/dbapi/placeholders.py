@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reactive.languages.sql.dbapi.errors import ProgrammingError
+from reactive.languages.sql.text.read import LEFT_ALONE
 
-LEFT_ALONE = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$"
-"""Texts, names and remarks, in which nothing stands for a parameter."""
-BY_PLACE = re.compile(rf"{LEFT_ALONE}|\?(\d*)|\$(\d+)", re.DOTALL)
+BY_PLACE = re.compile(LEFT_ALONE + r"|\$(\w*)\$.*?\$\1\$|\?(\d*)|\$(\d+)", re.DOTALL)
+"""`?`, `?2` and `$2`; and texts, names and remarks, in which nothing stands for a parameter."""
 BY_PERCENT = re.compile(r"%(?:%|s|\((\w+)\)s)|%(?=(.?))")
 """`%s`, `%(name)s` and `%%`: psycopg looks at them inside of texts as well."""
 UNORDERED = (str, bytes, set, frozenset)
-"""What can be iterated, and is no sequence of parameters."""
+"""Classes that can be iterated, and are no sequences of parameters."""
 PREFIX = "parameter_"
 """Begins the names of parameters that have none."""
 
