@@ -4,7 +4,8 @@ python -m asv_benchmarks.lattices [--nodes 400 4000] [--edits 60]
 
 The program has functions of 20 nodes, in each mostly straight code with branches and a loop, over
 six variables. A load is compared with a worklist over the same rows, and so is an edit: by hand
-there is nothing to continue from. `load` is at most 3 times the worklist, `edit` at most a tenth.
+there is nothing to continue from. The worklist and the load are the best of five; the first load of
+a process also generates code. Asked: a load of at most 3 times the worklist, an edit of a tenth.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from reactive.lattices import TOP, Lattice, flat, interval
 VARIABLES = 6
 MOST = 50
 """Intervals end here."""
+LOADS = 5
 
 
 class Flow(NamedTuple):
@@ -184,8 +186,9 @@ def by_hand(facts: Facts, analysis: Analysis) -> set[Any]:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds: a load, the worklist, and each edit."""
+    """Seconds: the first load, the best one, the worklist, and each edit."""
 
+    first: float
     load: float
     worklist: float
     edits: list[float]
@@ -195,16 +198,18 @@ def measure(name: str, nodes: int, edits: int, seed: int = 1) -> Times:
     """Measure an analysis; every edit is checked against the worklist."""
     analysis, random = ANALYSES[name], Random(seed)
     facts, others = program(nodes, random), program(nodes, Random(seed + 1))
-    db = Database()
-    tables = tuple(db.table(kind, name=kind.__name__) for kind in KINDS)
-    view = query(tables, analysis).materialize()
-    start = process_time()
-    with db.transaction():
-        for table, rows in zip(tables, facts, strict=True):
-            table.add_all(rows)
-    load = process_time() - start
+    loads = []
+    for _ in range(LOADS):
+        db = Database()
+        tables = tuple(db.table(kind, name=kind.__name__) for kind in KINDS)
+        view = query(tables, analysis).materialize()
+        start = process_time()
+        with db.transaction():
+            for table, rows in zip(tables, facts, strict=True):
+                table.add_all(rows)
+        loads.append(process_time() - start)
     assert set(view) == by_hand(facts, analysis)
-    worklist = min(_seconds(facts, analysis) for _ in range(5))
+    worklist = min(_seconds(facts, analysis) for _ in range(LOADS))
     times = []
     for _ in range(edits):
         place = random.randrange(len(tables))
@@ -216,7 +221,7 @@ def measure(name: str, nodes: int, edits: int, seed: int = 1) -> Times:
         times.append(process_time() - start)
         assert set(view) == by_hand(facts, analysis)
     db.close()
-    return Times(load, worklist, times)
+    return Times(loads[0], min(loads), worklist, times)
 
 
 def _seconds(facts: Facts, analysis: Analysis) -> float:
@@ -231,14 +236,16 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="*", default=[400, 4_000])
     parser.add_argument("--edits", type=int, default=60)
     options = parser.parse_args()
-    print("| analysis | nodes | worklist, ms | load, times | edit, ms | times faster | worst, ms |")
-    print("|---|---|---|---|---|---|---|")
+    print("| analysis | nodes | worklist, ms | first load, times | load, times ", end="")
+    print("| edit, ms | times faster | worst, ms |")
+    print("|---|---|---|---|---|---|---|---|")
     for name in ANALYSES:
         for nodes in options.nodes:
             found = measure(name, nodes, options.edits)
             edit, hand = median(found.edits), found.worklist
             print(
-                f"| {name} | {nodes:,} | {hand * 1e3:.1f} | {found.load / hand:.1f} "
+                f"| {name} | {nodes:,} | {hand * 1e3:.1f} "
+                f"| {found.first / hand:.1f} | {found.load / hand:.1f} "
                 f"| {edit * 1e3:.2f} | {hand / edit:.0f} | {max(found.edits) * 1e3:.1f} |",
                 flush=True,
             )

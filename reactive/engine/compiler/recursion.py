@@ -133,21 +133,28 @@ class _Builder:
             return
         chain, base = chain_over(clause.body)
         if isinstance(base, plan.Recursive):
-            is_loop = self._reads([*chain]) and can_nest(count_nested(chain))
-            loops = UnaryLoops(PipelineSource(chain, base)) if is_loop else None
-            circuit.rules.append(UnaryRule(clause.head, chain_runner(chain), loops))
+            circuit.rules.append(
+                UnaryRule(clause.head, chain_runner(chain), self._unary(chain, base))
+            )
             circuit.left.append((circuit.rules[-1], base.index))
         elif isinstance(base, plan.AntiJoin):
-            self._add_negated(clause.head, base, chain_runner(chain))
+            self._add_negated(clause.head, base, chain)
         elif isinstance(base, plan.Aggregate):
             self._add_grouped(clause.head, base, chain_runner(chain))
         else:
             assert isinstance(base, plan.Join | plan.Product)
             self._add_binary(clause.head, base, chain)
 
-    def _add_negated(self, head: int, join: plan.AntiJoin, run: Any) -> None:
+    def _unary(self, chain: tuple[plan.Node, ...], base: plan.Node) -> UnaryLoops | None:
+        """Return the generated loops of a chain; None if they cannot be generated."""
+        if self._reads([*chain]) and can_nest(count_nested(chain)):
+            return UnaryLoops(PipelineSource(chain, base))
+        return None
+
+    def _add_negated(self, head: int, join: plan.AntiJoin, chain: tuple[plan.Node, ...]) -> None:
         partners = self._partners(join)
-        rule = NegatedRule(head, run, partners)
+        loops = self._unary(chain, join) if chain else None
+        rule = NegatedRule(head, chain_runner(chain), partners, loops)
         self._connect(rule, partners.left, partners.right)
 
     def _add_grouped(self, head: int, node: plan.Aggregate, run: Any) -> None:
@@ -159,7 +166,8 @@ class _Builder:
         """Return the two sides of an anti-join: the recursive rows, and the index they look up."""
         left, right = self._sides(join)
         assert isinstance(left, RecursiveIndex) and isinstance(right, IndexBy)
-        return Partners((left, right), *match_predicates(join))
+        by_keys = residual(join) is None
+        return Partners((left, right), *match_predicates(join), keys_decide=by_keys)
 
     def _add_binary(
         self, head: int, join: plan.Join | plan.Product, chain: tuple[plan.Node, ...]

@@ -238,18 +238,32 @@ class NegatedRule(_RuleOfPartners):
     of every relation row that they match.
     """
 
-    __slots__ = ()
+    __slots__ = ("_loops",)
+
+    def __init__(
+        self, head: int, chain: Chain, partners: Partners, loops: UnaryLoops | None
+    ) -> None:
+        super().__init__(head, chain, partners)
+        self._loops = loops
+
+    def sources(self) -> list[str]:
+        """Return the code of the generated loops."""
+        return [] if self._loops is None else self._loops.sources()
 
     def from_left(self, delta: Pairs) -> Pairs:
         """Return the derivations of changed recursive rows that no input row matches."""
+        unmatched = self._partners.unmatched(delta)
+        if unmatched is not None:
+            out = None if self._loops is None or not unmatched else self._loops.run(unmatched)
+            return self._chain(unmatched) if out is None else out
         keyed = self.left.add_keys(delta)
         partners = self._partners.find_partners_before(())
         since = self.left.relation.since
-        out: list[Pair] = []
+        made: list[Pair] = []
         for key, (row, weight) in keyed:
             if not partners(key, row):
-                out.append((row, since(row) if weight > 0 else -since(row)))
-        return self._chain(out)
+                made.append((row, since(row) if weight > 0 else -since(row)))
+        return self._chain(made)
 
     def derive_from_input(self, keyed: Keyed) -> Pairs:
         """Return the rows that lose their last partner, or get a first one."""

@@ -21,9 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
-from reactive.engine.collections.zset import Pairs, UniformDelta
+from reactive.engine.collections.zset import Pair, Pairs, UniformDelta
 from reactive.engine.operators.fixpoint.delta_rules import BinaryRule, Circuit, Fed
 from reactive.engine.operators.fixpoint.fixpoint import Fixpoint
 from reactive.engine.operators.fixpoint.loops import RecursiveIndex
@@ -41,6 +42,8 @@ class RulesOfRelation:
     left: list[Reader]
     right: list[Reader]
     indexes: list[RecursiveIndex]
+    is_alone: bool = True
+    """True if no rule joins the relation with itself."""
 
 
 class LatticeFixpoint(Fixpoint):
@@ -75,53 +78,58 @@ class LatticeFixpoint(Fixpoint):
     def _settle(self) -> None:
         """Let values fall and rise until nothing changes."""
         self._let_leave()
-        for relation in self._relations:
+        relations = self._relations
+        for relation in relations:
             relation.is_rising = True
+        falls = any(relation.falls for relation in relations)
+        places = range(len(relations))[::-1]  # those that the user named are the last
         most, number = self._circuit.max_rounds, 0
-        while True:
-            self._let_leave()
-            now = self._round = self._round + 1
-            moves = [relation.rise(now) for relation in self._relations]
-            removed = [move[0] for move in moves]
-            if any(removed):
-                self._pass_on(removed)
-            for place, since in ((1, now), (2, RISEN)):
-                rows = [move[place] for move in moves]
-                if any(rows):
-                    self._enter(rows, since)
-            if any(any(move) for move in moves):
-                number += 1
-                if most is not None and number > most:
-                    found = [UniformDelta([*move[1], *move[2]], now) for move in moves]
-                    raise self._endless(found)
-            elif not self._is_losing():
-                break
+        while any(relation.has_fresh or relation.is_losing for relation in relations):
+            number += 1
+            if most is not None and number > most:
+                raise self._endless([UniformDelta(r.fresh_rows(), 1) for r in relations])
+            for place in places:
+                if falls:
+                    self._let_leave()
+                if relations[place].has_fresh:
+                    self._rise(place)
         self._check_settled()
 
-    def _enter(self, rows: list[list[Any]], since: int) -> None:
-        """Insert rows, and add the derivations from them."""
-        for relation, some in zip(self._relations, rows, strict=True):
-            if some:
-                relation.put(some, since)
-        self._pass_on([UniformDelta(some, since) for some in rows])
+    def _rise(self, place: int) -> None:
+        """Replace the rows of a relation whose values rise, with their derivations."""
+        now = self._round = self._round + 1
+        relation = self._relations[place]
+        removed, entering, risen = relation.rise(now)
+        if not (removed or risen):
+            if entering:
+                relation.put(entering, now)
+                self._pass_on(place, UniformDelta(entering, now))
+            return
+        relation.put(entering, now)
+        if self._rules_of_relations()[place].is_alone and not relation.restamps:
+            relation.put(risen, RISEN)
+            removed += zip(entering, repeat(now))
+            removed += zip(risen, repeat(RISEN))
+            self._pass_on(place, removed)
+            return
+        if removed:
+            self._pass_on(place, removed)
+        if entering:
+            self._pass_on(place, UniformDelta(entering, now))
+        if risen:
+            relation.put(risen, RISEN)
+            self._pass_on(place, UniformDelta(risen, RISEN))
 
-    def _pass_on(self, changed: Sequence[Pairs]) -> None:
+    def _pass_on(self, place: int, changed: Pairs) -> None:
         """Apply the derivations of rows that enter or leave while values rise, as `_derive`."""
-        rules = self._rules_of_relations()
-        places = [place for place, delta in enumerate(changed) if delta]
+        rules = self._rules_of_relations()[place]
         out = [
-            (rule.head, _derivations(rule.from_left, other, changed[place]))
-            for place in places
-            for rule, other in rules[place].left
+            (rule.head, _derivations(rule.from_left, other, changed)) for rule, other in rules.left
         ]
-        for place in places:
-            for recursive_index in rules[place].indexes:
-                recursive_index.change(changed[place])
-        out += [
-            (rule.head, _derivations(rule.from_right, other, changed[place]))
-            for place in places
-            for rule, other in rules[place].right
-        ]
+        for recursive_index in rules.indexes:
+            recursive_index.change(changed)
+        for rule, other in rules.right:
+            out.append((rule.head, _derivations(rule.from_right, other, changed)))
         relations = self._relations
         for head, derivations in out:
             if derivations:
@@ -133,7 +141,9 @@ class LatticeFixpoint(Fixpoint):
             circuit = self._circuit
             self._rules = [RulesOfRelation([], [], []) for _ in circuit.relations]
             for rule, of in circuit.left:
-                self._rules[of].left.append((rule, _other_relation(rule, is_left=True)))
+                other = _other_relation(rule, is_left=True)
+                self._rules[of].left.append((rule, other))
+                self._rules[of].is_alone &= other is not circuit.relations[of]
             for binary, of in circuit.right:
                 self._rules[of].right.append((binary, _other_relation(binary, is_left=False)))
             for index in circuit.recursive_indexes:
@@ -169,11 +179,16 @@ def _derivations(
     derive: Callable[[Pairs], Pairs], other: RisingRelation | None, delta: Pairs
 ) -> Pairs:
     """Return the derivations of changed rows; a partner of a later round dates new ones."""
-    if (
-        other is None
-        or not other.risen
-        or not isinstance(delta, UniformDelta)
-        or delta.weight == RISEN
-    ):
+    if other is None:
         return derive(delta)
-    return [(row, -weight) for row, weight in derive([(row, -delta.weight) for row in delta.rows])]
+    if not isinstance(delta, UniformDelta):
+        gone = [pair for pair in delta if pair[1] < 0]
+        new = [(row, -weight) for row, weight in delta if weight > 0]
+        return [*derive(gone), *_negated(derive(new))] if new else derive(gone)
+    if not other.risen or delta.weight == RISEN:
+        return derive(delta)
+    return _negated(derive([(row, -delta.weight) for row in delta.rows]))
+
+
+def _negated(derivations: Pairs) -> list[Pair]:
+    return [(row, -weight) for row, weight in derivations]

@@ -68,7 +68,7 @@ class LatticeRelation(RisingRelation):
 
     __slots__ = (
         *("_bottom", "_by", "_fresh_rows", "_is_checked", "_join", "_of"),
-        *("_put_value", "_widen", "_widen_at"),
+        *("_put_value", "_widen", "_widen_at", "_widens"),
     )
 
     def __init__(
@@ -85,6 +85,7 @@ class LatticeRelation(RisingRelation):
     ) -> None:
         self._by, self._of, self._put_value, self._join = by, of, put_value, join
         self._bottom, self._widen, self._widen_at = bottom, widen, widen_at
+        self._widens = widen is not None
         self._is_checked = is_checked
         super().__init__()
 
@@ -180,16 +181,42 @@ class LatticeRelation(RisingRelation):
                 self._doubted[cell] = None
         return out
 
+    @property
+    def has_fresh(self) -> bool:
+        return bool(self._fresh_rows or self._shaken)
+
+    def fresh_rows(self) -> list[Row]:
+        return [row for rows in self._fresh_rows.values() for row in rows]
+
     def rise(self, now: int) -> Moves:
         fresh, self._fresh_rows = self._fresh_rows, {}
         shaken, self._shaken = self._shaken, {}
-        self._leaving = {}
+        self._leaving, self.restamps = {}, False
         removed: list[Pair] = []
         entering: list[Row] = []
         risen: list[Row] = []
         entered: list[Row] = []
+        logs = not self._was_empty
         for cell, rows in fresh.items():
             since = cell.since
+            if not since and len(rows) == 1 == len(cell.members) and not self._widens:
+                (counts,) = cell.members.values()  # a new key with one value
+                row = rows[0]
+                value = self._of(row)
+                if counts[0] < 1:
+                    continue
+                if value == value:
+                    entered.append(row)
+                    cell.row, cell.value = row, value
+                    if logs:
+                        self._log.append((restore_row, (cell, row, 0, None)))
+                    if counts[1] > 0:
+                        cell.since = now
+                        entering.append(row)
+                    else:
+                        cell.since = RISEN
+                        risen.append(row)
+                    continue
             if since:
                 value = self._raised(cell, rows)
                 if value is cell.value or value == cell.value:
@@ -220,6 +247,7 @@ class LatticeRelation(RisingRelation):
             removed.append((cell.row, -since))
             self._set(cell, cell.row, RISEN, cell.value)
             risen.append(cell.row)
+            self.restamps = True
         self.risen += len(risen)
         if entered:
             self._entered.append(entered)
@@ -255,8 +283,8 @@ class LatticeRelation(RisingRelation):
         return self._widened(cell, value)
 
     def _widened(self, cell: Cell, value: Value) -> Value:
-        if self._widen is not None and (self._widen_at is None or self._widen_at(cell.row)):
-            value = self._widen(value)
+        if self._widens and (self._widen_at is None or self._widen_at(cell.row)):
+            value = self._widen(value)  # type: ignore[misc]
         return value if value == value else canonical(value)
 
     def _all(self, cell: Cell) -> Value:

@@ -31,8 +31,8 @@ from typing import Any
 from optimizer.traverse import read_functions
 from reactive.engine.codegen.functions import generated_source
 from reactive.engine.codegen.nest import ListSink
-from reactive.engine.collections.index import IndexBefore, KeyedPair
-from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
+from reactive.engine.collections.index import NO_MATCH, IndexBefore, KeyedPair
+from reactive.engine.collections.zset import KeyedBatch, Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelation
 from reactive.engine.operators.index_by import IndexBy, KeyedStream
 from reactive.engine.operators.join import KeyCandidates
@@ -147,17 +147,21 @@ class Partners:
     ----------
     fits: True for two rows of equal key that match.
     whole: True for two rows of any keys that match.
+    keys_decide: True if all rows of equal keys match.
     """
 
-    __slots__ = ("_fits", "_unseen", "_whole", "left", "right", "touched")
+    __slots__ = ("_fits", "_keys_decide", "_unseen", "_whole", "left", "right", "touched")
 
     def __init__(
         self,
         sides: tuple[RecursiveIndex, IndexBy],
         fits: Callable[[Row, Row], object],
         whole: Callable[[Row, Row], object],
+        *,
+        keys_decide: bool = False,
     ) -> None:
         self.left, self.right = sides
+        self._keys_decide = keys_decide
         self._fits = fits
         self._whole = whole
         self._unseen: Keyed = ()
@@ -182,6 +186,27 @@ class Partners:
                 found.setdefault(row, key)
         self.touched += len(found)
         return [*found.items()]
+
+    def unmatched(self, delta: Pairs) -> Pairs | None:
+        """Return the changed rows of the relation whose keys have no partner; None if keys do not
+        decide."""
+        if not self._keys_decide or self._unseen:
+            return None
+        keyed = self.left.add_keys(delta)
+        if self._is_poisoned():
+            return None
+        self.touched += len(keyed)
+        buckets = self.right.index.buckets
+        if type(keyed) is KeyedBatch:
+            pairs = zip(keyed.keys, keyed.rows, strict=True)
+            rows = [row for key, row in pairs if key not in buckets or key is NO_MATCH]
+            return UniformDelta(rows, delta.weight) if type(delta) is UniformDelta else None
+        since = self.left.relation.since
+        return [
+            (row, since(row) if weight > 0 else -since(row))
+            for key, (row, weight) in keyed
+            if key not in buckets or key is NO_MATCH
+        ]
 
     def find_partners_before(self, since: Keyed) -> Of:
         """Return the function that finds the partners of a row, as they were before `since`."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
-from reactive.engine.collections.zset import Pair, Pairs, Row
+from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.aggregate import State
 from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelation
 
@@ -54,7 +54,7 @@ class RisingRelation(RecursiveRelation):
 
     __slots__ = (
         *("_counted", "_doubted", "_lost_cells", "_shaken"),
-        *("cells", "falls", "is_rising", "risen"),
+        *("cells", "falls", "is_rising", "restamps", "risen"),
     )
 
     def __init__(self) -> None:
@@ -68,6 +68,8 @@ class RisingRelation(RecursiveRelation):
     def _begin(self) -> None:
         super()._begin()
         self.is_rising = False
+        self.restamps = False
+        """True if the last rise gave a present row another round."""
         self._was_empty = not self.cells
         self._counted = self.derivations, self.risen
         self._lost_cells: dict[Any, None] = {}
@@ -95,6 +97,15 @@ class RisingRelation(RecursiveRelation):
     def is_losing(self) -> bool:
         return bool(self._lost_cells)
 
+    @property
+    def has_fresh(self) -> bool:
+        """True if values may rise."""
+        raise NotImplementedError
+
+    def fresh_rows(self) -> list[Row]:
+        """Return some rows that `rise` would look at."""
+        raise NotImplementedError
+
     def rise(self, now: int) -> Moves:
         """Remove replaced rows; return them and the rows that replace them or are new."""
         raise NotImplementedError
@@ -109,11 +120,13 @@ class RisingRelation(RecursiveRelation):
     def put(self, rows: list[Row], since: int) -> None:
         """Insert rows that `rise` returned."""
         if rows:
-            self._note(restore_rounds, (self.rounds, [(row, None) for row in rows]))
+            if not self._was_empty:
+                self._log.append((restore_rounds, (self.rounds, [(row, None) for row in rows])))
             self.rounds.update(zip(rows, repeat(since), strict=False))
 
     def _remove_row(self, row: Row, since: int) -> None:
-        self._note(restore_rounds, (self.rounds, [(row, since)]))
+        if not self._was_empty:
+            self._log.append((restore_rounds, (self.rounds, [(row, since)])))
         self._leaving[row] = since
         del self.rounds[row]
         if since == RISEN:
@@ -121,6 +134,11 @@ class RisingRelation(RecursiveRelation):
 
     def leave(self, *, dated: bool = True) -> Sequence[Pair]:
         raise NotImplementedError
+
+    def moved_rows(self) -> Sequence[Pair]:
+        if self._was_empty:
+            return UniformDelta(list(self.rounds), 1) if self.rounds else ()
+        return super().moved_rows()
 
     def undo(self) -> None:
         if self._was_empty:

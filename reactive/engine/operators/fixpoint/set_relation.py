@@ -92,10 +92,17 @@ class SetRelation(RisingRelation):
                 self._fresh_cells[cell] = None
         return out
 
+    @property
+    def has_fresh(self) -> bool:
+        return bool(self._fresh_cells or self._shaken)
+
+    def fresh_rows(self) -> list[Row]:
+        return [cell.row for cell in self._fresh_cells]
+
     def rise(self, now: int) -> Moves:
         fresh, self._fresh_cells = self._fresh_cells, {}
         shaken, self._shaken = self._shaken, {}
-        self._leaving = {}
+        self._leaving, self.restamps = {}, False
         removed: list[Pair] = []
         entering: list[Row] = []
         risen: list[Row] = []
@@ -130,6 +137,7 @@ class SetRelation(RisingRelation):
                 removed.append(self._put_off(cell, is_gone=False))
                 cell.since = RISEN
                 risen.append(cell.row)
+                self.restamps = True
         self.risen += len(risen)
         if entered:
             self._entered.append(entered)
