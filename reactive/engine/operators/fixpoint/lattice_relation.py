@@ -20,9 +20,10 @@ Invariants, between two calls
 3. A value never falls while others rise. So each key is reset at most once per commit, and a value
    that rises round a loop in many steps falls in one.
 
-State:  per member three numbers; per key its row, value and round.
+State:  per member three numbers; per key its row, value and round; a tree of joins for a key with
+        many members (`member_folds.py`).
 Cost:   O(1) per derivation; per key that rises, a join per new member; per key that lost a
-        derivation, a join per member, until the value is reached.
+        derivation, a join per member if there are few, else O(log members) joins.
 Source: docs/lattices.md; [laddder]; keys that are derived again: [dred].
 """
 
@@ -33,6 +34,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, canonical
+from reactive.engine.operators.fixpoint.member_folds import (
+    NO_COUNTS,
+    NONE,
+    MemberFolds,
+    is_founded,
+)
 from reactive.engine.operators.fixpoint.rising_relation import (
     RISEN,
     Cell,
@@ -116,21 +123,23 @@ class LatticeRelation(RisingRelation):
             members = cell.members
             counts = members.get(value)
             if logs:
-                log.append((restore_member, (members, value, counts)))
+                log.append((restore_member, (cell, value, counts)))
             self.derivations += 1
             finite = 0 if since == RISEN else 1
             late = 1 if finite and since >= cell.since > 0 else 0
-            if counts is not None:
-                members[value] = (counts[0] + 1, counts[1] + finite, counts[2] + late)
-                if counts[0] > 0:
-                    continue
-            else:
-                members[value] = (1, finite, late)
-            new = fresh.get(cell)
-            if new is None:
+            if late:
+                cell.lates.append(value)
+            old = counts or NO_COUNTS
+            new = members[value] = (old[0] + 1, old[1] + finite, old[2] + late)
+            if cell.folds is not None:
+                cell.folds.change(value, old, new)
+            if old[0] > 0:
+                continue
+            rows = fresh.get(cell)
+            if rows is None:
                 fresh[cell] = [row]
             else:
-                new.append(row)
+                rows.append(row)
 
     def _uncount(self, row: Row, since: int) -> None:
         value = self._of(row)
@@ -143,14 +152,17 @@ class LatticeRelation(RisingRelation):
             cell = self.cells[key] = Cell(key, row)
         members = cell.members
         counts = members.get(value)
-        self._note(restore_member, (members, value, counts))
+        self._note(restore_member, (cell, value, counts))
         finite = int(since != RISEN)
         is_late = int(bool(finite and cell.since and since >= cell.since))
-        total, ended, late = (0, 0, 0) if counts is None else counts
+        total, ended, late = old = counts or NO_COUNTS
+        new = (total - 1, ended - finite, late - is_late)
         if total == 1:
             del members[value]
         else:
-            members[value] = (total - 1, ended - finite, late - is_late)
+            members[value] = new
+        if cell.folds is not None:
+            cell.folds.change(value, old, new)
         self.derivations -= 1
         was_founded = finite and not is_late and ended - finite <= late
         if not self.is_rising:
@@ -171,6 +183,7 @@ class LatticeRelation(RisingRelation):
             since = cell.since
             if not since or self._holds(cell, founded=True):
                 continue
+            self._end_lates(cell)
             self._set(cell, cell.row, 0, cell.value)
             self._remove_row(cell.row, since)
             self._left.append((cell.row,))
@@ -222,18 +235,19 @@ class LatticeRelation(RisingRelation):
                 if value is cell.value or value == cell.value:
                     continue
             else:
-                value = self._all(cell)
-                if value is _NONE:
+                value = self._fold(cell, founded=False)
+                if value is NONE:
                     continue
             row = self._row(cell, rows, value)
-            is_founded = self._is_founded(cell, rows, value, since, is_shaken=cell in shaken)
+            self._end_lates(cell)
+            is_dated = self._is_founded(cell, rows, value, since, is_shaken=cell in shaken)
             shaken.pop(cell, None)
             if since:
                 self._remove_row(cell.row, since)
                 removed.append((cell.row, -since))
                 self._left.append((cell.row,))
             entered.append(row)
-            if is_founded:
+            if is_dated:
                 self._set(cell, row, now, value)
                 entering.append(row)
             else:
@@ -245,6 +259,7 @@ class LatticeRelation(RisingRelation):
                 continue
             self._remove_row(cell.row, since)
             removed.append((cell.row, -since))
+            self._end_lates(cell)
             self._set(cell, cell.row, RISEN, cell.value)
             risen.append(cell.row)
             self.restamps = True
@@ -254,15 +269,38 @@ class LatticeRelation(RisingRelation):
         return removed, entering, risen
 
     def _set(self, cell: Cell, row: Row, since: int, value: Value) -> None:
-        """Set the row of a key; all its finite derivations are well-founded from then on."""
+        """Set the row of a key."""
         if not self._was_empty:
             self._log.append((restore_row, (cell, cell.row, cell.since, cell.value)))
         cell.row, cell.since, cell.value = row, since, value
-        members = cell.members
-        for each, (total, ended, late) in members.items():
-            if late:
-                self._note(restore_member, (members, each, members[each]))
-                members[each] = (total, ended, 0)
+
+    def _end_lates(self, cell: Cell) -> None:
+        """Count all finite derivations of a key as well-founded: its row gets a later round."""
+        if not cell.lates:
+            return
+        members, lates, cell.lates = cell.members, cell.lates, []
+        for value in lates:
+            counts = members.get(value)
+            if counts is not None and counts[2]:
+                self._note(restore_member, (cell, value, counts))
+                new = members[value] = (counts[0], counts[1], 0)
+                if cell.folds is not None:
+                    cell.folds.change(value, counts, new)
+
+    def _fold(self, cell: Cell, *, founded: bool) -> Value:
+        """Return the widened join of the members, or of those with well-founded derivations;
+        `NONE` if there are none."""
+        members, join, made = cell.members, self._join, NONE
+        if len(members) > MANY_MEMBERS and (cell.since or not self._was_empty):
+            if cell.folds is None:
+                cell.folds = MemberFolds(join, members)
+            made = cell.folds.join(founded=founded)
+        else:
+            cell.folds = None
+            for value, counts in members.items():
+                if is_founded(counts) if founded else counts[0] > 0:
+                    made = value if made is NONE else join(made, value)
+        return made if made is NONE else self._widened(cell, made)
 
     def _row(self, cell: Cell, rows: list[Row], value: Value) -> Row:
         """Return the row of a key with a value: a derived row, if there is one."""
@@ -278,7 +316,7 @@ class LatticeRelation(RisingRelation):
         value, join, of, members = cell.value, self._join, self._of, cell.members
         for row in rows:
             own = of(row)
-            if members.get(own, _NO_COUNTS)[0] > 0:
+            if members.get(own, NO_COUNTS)[0] > 0:
                 value = join(value, own)
         return self._widened(cell, value)
 
@@ -287,49 +325,29 @@ class LatticeRelation(RisingRelation):
             value = self._widen(value)  # type: ignore[misc]
         return value if value == value else canonical(value)
 
-    def _all(self, cell: Cell) -> Value:
-        """Return the widened join of the present members; `_NONE` if there are none."""
-        join, made = self._join, _NONE
-        for value, counts in cell.members.items():
-            if counts[0] > 0:
-                made = value if made is _NONE else join(made, value)
-        return made if made is _NONE else self._widened(cell, made)
-
     def _holds(self, cell: Cell, *, founded: bool) -> bool:
         """Return True if the members have the value of the key as their join; with `founded`, the
         members with well-founded derivations."""
-        wanted, members = cell.value, cell.members
-        join, made = self._join, _NONE
-        counts = members.get(wanted)
-        if counts is not None and counts[0] > 0 and (not founded or counts[1] > counts[2]):
+        wanted = cell.value
+        counts = cell.members.get(wanted, NO_COUNTS)
+        if is_founded(counts) if founded else counts[0] > 0:
             return True
-        for value, (total, ended, late) in members.items():
-            if total > 0 and (not founded or ended > late):
-                made = value if made is _NONE else join(made, value)
-        if made is _NONE:
-            return False
-        made = self._widened(cell, made)
-        return made is wanted or bool(made == wanted)
+        made = self._fold(cell, founded=founded)
+        return made is wanted or (made is not NONE and bool(made == wanted))
 
     def _is_founded(
         self, cell: Cell, rows: list[Row], value: Value, since: int, *, is_shaken: bool
     ) -> bool:
-        """Return True if the finite derivations of a key give a value, which is its new one."""
+        """Return True if the finite derivations of a key, all well-founded, give its new value."""
         members, of = cell.members, self._of
         is_ordinary = since and since != RISEN and not is_shaken
-        if is_ordinary and all(members.get(of(row), _NO_COUNTS)[1] for row in rows):
+        if is_ordinary and all(members.get(of(row), NO_COUNTS)[1] for row in rows):
             return True
         counts = members.get(value)
         if counts is not None and counts[1] > 0:
             return True
-        join, made = self._join, _NONE
-        for each, (total, ended, _) in members.items():
-            if total > 0 and ended > 0:
-                made = each if made is _NONE else join(made, each)
-        if made is _NONE:
-            return False
-        made = self._widened(cell, made)
-        return made is value or bool(made == value)
+        made = self._fold(cell, founded=True)
+        return made is value or (made is not NONE and bool(made == value))
 
     def _check_rest(self, cell: Cell, row: Row) -> None:
         """Refuse a row that differs from another one of its key in more than the value."""
@@ -344,8 +362,8 @@ class LatticeRelation(RisingRelation):
     def unsettled(self) -> Iterator[tuple[Row, Value]]:
         for cell in self._doubted:
             if cell.since and not self._holds(cell, founded=False):
-                given = self._all(cell)
-                yield cell.row, None if given is _NONE else given
+                given = self._fold(cell, founded=False)
+                yield cell.row, None if given is NONE else given
 
     def sweep(self) -> None:
         for cell in self._doubted:
@@ -362,5 +380,5 @@ class LatticeRelation(RisingRelation):
         return len(self.rounds), size
 
 
-_NONE: Any = object()
-_NO_COUNTS = (0, 0, 0)
+MANY_MEMBERS = 32
+"""Most members of a key whose join is made of all of them each time."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.aggregate import State
+from reactive.engine.operators.fixpoint.member_folds import Counts, MemberFolds
 from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelation
 
 RISEN = 1 << 62
@@ -37,16 +38,18 @@ class RowCell:
 class Cell(RowCell):
     """The members of a key, and its row."""
 
-    __slots__ = ("key", "members")
+    __slots__ = ("folds", "key", "lates", "members")
 
     def __init__(self, key: Any, row: Row) -> None:
         self.key = key
         self.row = row
         self.since = 0
         self.value: Value = None
-        self.members: dict[Value, tuple[int, int, int]] = {}
-        """Per value the number of its derivations, of those of a finite round, and of those among
-        them that are not well-founded."""
+        self.members: dict[Value, Counts] = {}
+        self.lates: list[Value] = []
+        """All members with derivations of a finite round that are not well-founded, and others."""
+        self.folds: MemberFolds | None = None
+        """The joins of many members; None while nothing asks for them."""
 
 
 class RisingRelation(RecursiveRelation):
@@ -170,13 +173,16 @@ def restore_cell(change: tuple[dict[Any, Any], Any, Any]) -> None:
         cells[key] = cell
 
 
-def restore_member(change: tuple[dict[Value, Any], Value, Any]) -> None:
+def restore_member(change: tuple[Cell, Value, Counts | None]) -> None:
     """Restore the numbers of a value, or that there were none."""
-    members, value, counts = change
+    cell, value, counts = change
+    cell.folds = None
     if counts is None:
-        members.pop(value, None)
-    else:
-        members[value] = counts
+        cell.members.pop(value, None)
+        return
+    cell.members[value] = counts
+    if counts[2]:
+        cell.lates.append(value)
 
 
 def restore_row(change: tuple[RowCell, Row, int, Value]) -> None:
