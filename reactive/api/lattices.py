@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from optimizer.errors import PlanError
 from reactive.engine.collections.frozen_dict import FrozenDict
+from reactive.engine.operators.fixpoint import lattice_laws
 
 V = TypeVar("V")
 Of = Callable[[Any], Any]
@@ -90,43 +91,16 @@ def check(lattice: Lattice[V], values: Iterable[V]) -> None:
     optimizer.errors.PlanError: the join of a lattice is not idempotent: join(1, 1) is 2
     """
     some = list(values)
-    join = lattice.join
-    for a in some:
-        _demand(join(a, a) == a, f"not idempotent: join({a!r}, {a!r}) is {join(a, a)!r}")
-        if lattice.bottom is not None:
-            with_bottom = join(lattice.bottom, a)
-            said = f"join({lattice.bottom!r}, {a!r}) is {with_bottom!r}"
-            _demand(with_bottom == a, f"not neutral for its bottom: {said}")
-    for a, b in all_pairs(some, repeat=2):
-        one, other = join(a, b), join(b, a)
-        _demand(one == other, f"not commutative for {a!r}, {b!r}: {one!r} and {other!r}")
-        if lattice.leq is not None:
-            is_less = bool(lattice.leq(a, b))
-            _demand(is_less == (one == b), f"not that of its leq for {a!r}, {b!r}: it is {one!r}")
-        if lattice.widen is not None and one == b:
-            _check_widen(lattice, a, b)
-    for a, b, c in all_pairs(some, repeat=3):
-        one, other = join(join(a, b), c), join(a, join(b, c))
-        _demand(one == other, f"not associative for {a!r}, {b!r}, {c!r}: {one!r}, {other!r}")
-
-
-def _check_widen(lattice: Lattice[Any], a: Any, b: Any) -> None:
-    """Check that a widening is an upper closure, for two values of which `a` is at most `b`."""
-    widen, join = lattice.widen, lattice.join
-    assert widen is not None
-    small, large = widen(a), widen(b)
-    for problem, holds in (
-        (f"widen({a!r}) is {small!r}, which is not as large", join(a, small) == small),
-        (f"widen is not idempotent: it makes {small!r} of {a!r}", widen(small) == small),
-        (f"widen is not monotone for {a!r}, {b!r}", join(small, large) == large),
-    ):
-        if not holds:
-            raise PlanError(f"the widening of a lattice is no upper closure: {problem}")
-
-
-def _demand(holds: object, problem: str) -> None:
-    if not holds:
-        raise PlanError(f"the join of a lattice is {problem}")
+    laws = (
+        lattice_laws.problem_of_value,
+        lattice_laws.problem_of_pair,
+        lattice_laws.problem_of_triple,
+    )
+    for count, law in enumerate(laws, 1):
+        for given in all_pairs(some, repeat=count):
+            problem = law(lattice, *given)  # type: ignore[operator]
+            if problem is not None:
+                raise PlanError(problem)
 
 
 # Ready lattices. Each takes `of`, the value of a row.

@@ -496,7 +496,7 @@ def _build_sums_beyond(builder: Builder, node: physical.PhysicalSumsBeyond, inpu
 def _build_fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: Inputs) -> Node:
     """Build the operator that runs all clauses of a recursion."""
     circuit, ports, functions = recursion.circuit_of(
-        node.program, node, inputs, generate=builder.generates
+        node.program, node, inputs, generate=builder.generates, strict=builder.graph.strict
     )
     wiring = (*map(ports.index, inputs), circuit.wiring())
     is_over_lattice = lattices.has_lattice(node.program)

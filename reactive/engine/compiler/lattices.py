@@ -12,7 +12,7 @@ In such a recursion the best row of a key (`keep=Min`) is a value as well, namel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer import plan
@@ -26,6 +26,7 @@ from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.collections.row_fields import with_field
 from reactive.engine.collections.sorting import ranker
 from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.operators.fixpoint.lattice_laws import CheckedJoin
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
 from reactive.engine.operators.fixpoint.rising_relation import RisingRelation
 from reactive.engine.operators.fixpoint.set_relation import SetRelation
@@ -44,18 +45,26 @@ def reading_clauses(program: Program) -> tuple[bool, ...]:
     return value_flow.reading_clauses(program)
 
 
-def rising_relations(program: Program) -> list[RisingRelation]:
-    """Return the empty relations of a recursion of which one is over a lattice."""
+def rising_relations(
+    program: Program, checked: Sequence[str] | None = None
+) -> list[RisingRelation]:
+    """Return the empty relations of a recursion of which one is over a lattice.
+
+    `checked` are the names of the first relations if the laws of lattices are checked.
+    """
     shape_of = {c.head: row_shape(c.body) for c in program.clauses if bindings(c.body) == 1}
     made: list[RisingRelation] = []
     for place, (best, falls) in enumerate(zip(program.best, _falling(program), strict=True)):
-        relation = _relation(best, shape_of.get(place))
+        name = None if checked is None else checked[min(place, len(checked) - 1)]
+        relation = _relation(best, shape_of.get(place), name)
         relation.falls = falls
         made.append(relation)
     return made
 
 
-def _relation(best: plan.Best | plan.JoinedValue | None, shape: Any) -> RisingRelation:
+def _relation(
+    best: plan.Best | plan.JoinedValue | None, shape: Any, checked: str | None
+) -> RisingRelation:
     if best is None:
         return SetRelation()
     if isinstance(best, plan.Best):
@@ -65,7 +74,7 @@ def _relation(best: plan.Best | plan.JoinedValue | None, shape: Any) -> RisingRe
         spread_bindings(best.by, 1),
         spread_bindings(best.value, 1),
         _put_value(best, shape),
-        lattice.join,
+        lattice.join if checked is None else CheckedJoin(checked, lattice),
         bottom=() if lattice.bottom is None else (lattice.bottom,),
         widen=lattice.widen,
         widen_at=lattice.widen_at,

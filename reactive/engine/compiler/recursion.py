@@ -76,13 +76,22 @@ from reactive.engine.remote.remote_operator import RemoteOperator
 
 
 def circuit_of(
-    program: Program, of: physical.PhysicalFixpoint, inputs: Sequence[Node], *, generate: bool
+    program: Program,
+    of: physical.PhysicalFixpoint,
+    inputs: Sequence[Node],
+    *,
+    generate: bool,
+    strict: bool = False,
 ) -> tuple[Circuit, list[Node], list[Function]]:
     """Return the circuit of a recursion, its input nodes, each once, and its callables.
 
-    `inputs` are the nodes that its clauses read, in their order.
+    `inputs` are the nodes that its clauses read, in their order. `strict` checks what the callables
+    of lattices return.
     """
-    builder = _Builder(program, of, inputs, generate=generate)
+    relations = _relations_of(program, of.names if strict else None)
+    builder = _Builder(relations, of, inputs, generate=generate)
+    builder.circuit.clauses = program.clauses
+    builder.circuit.strict = strict
     reading = lattices.reading_clauses(program)
     for clause, reads_values in zip(program.clauses, reading, strict=True):
         builder.add(clause)
@@ -104,7 +113,7 @@ class _Builder:
 
     def __init__(
         self,
-        program: Program,
+        relations: list[RecursiveRelation],
         of: physical.PhysicalFixpoint,
         inputs: Sequence[Node],
         *,
@@ -115,8 +124,7 @@ class _Builder:
         self._premises: dict[Any, RecursiveIndex] = {}
         self._ports_of: dict[int, int] = {}
         self.ports: list[Node] = []
-        self.circuit = Circuit(_relations_of(program), of.names, of.max_rounds)
-        self.circuit.clauses = program.clauses
+        self.circuit = Circuit(relations, of.names, of.max_rounds)
 
     def add(self, clause: Clause) -> None:
         """Add the operator of a clause."""
@@ -308,10 +316,13 @@ class _Builder:
         return self.ports.index(node)
 
 
-def _relations_of(program: Program) -> list[RecursiveRelation]:
-    """Return the empty relations of a recursion."""
+def _relations_of(program: Program, checked: Sequence[str] | None) -> list[RecursiveRelation]:
+    """Return the empty relations of a recursion.
+
+    `checked` are their names if the laws of lattices are checked.
+    """
     if lattices.has_lattice(program):
-        return [*lattices.rising_relations(program)]
+        return [*lattices.rising_relations(program, checked)]
     return list(map(_relation_of, program.best))
 
 

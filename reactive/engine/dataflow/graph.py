@@ -99,6 +99,8 @@ class Graph:
         self._schedules: dict[tuple[Node, ...], Schedule | Walk] = {}
         self._routing = Routing()
         self._leaves: dict[int, Node] = {}
+        self.strict = False
+        """True if what user callables return is checked, as `Database(strict=True)` says."""
         self.version = 0
         """The version of the last commit that stands."""
         self.made = 0

@@ -78,6 +78,7 @@ class Engine:
         """The changes that `previous()` reads, by the plan of the rows."""
         self.timer = Timer()
         self.graph = Graph(partial(report_stale, strict), self.delivery_queue)
+        self.graph.strict = strict
         self.graph.trees.inside = self.db_lock.inside
         self.queries = Queries(self.graph, self._node_of, rules, rewrite=rewrite)
         self.tables = NamedTables()

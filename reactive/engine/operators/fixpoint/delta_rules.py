@@ -365,6 +365,8 @@ class Circuit:
     """The delta rule of each clause."""
     value_rules: set[int] = field(default_factory=set)
     """The ids of the rules that read a value of a lattice together with another row."""
+    strict: bool = False
+    """True if the step is checked to be monotone on what flows."""
     begins_anew: bool = False
     """True if all input rows are available, so that the fixpoint can be recomputed."""
 

@@ -383,7 +383,7 @@ class Fixpoint:
         circuit = self._circuit
         named = ", ".join(map(repr, circuit.names))
         rows = [row for batch in entering[: len(circuit.names)] for row in batch.rows]
-        shown = ", ".join(map(_shown, rows[:MOST_SHOWN]))
+        shown = ", ".join(map(shown_row, rows[:MOST_SHOWN]))
         return FixpointError(
             f"fixpoint {named} has not come to an end after {circuit.max_rounds} rounds\n"
             f"  rows that still arrive: {shown}{', ...' * (len(rows) > MOST_SHOWN)}\n"
@@ -392,7 +392,7 @@ class Fixpoint:
         )
 
 
-def _shown(row: Row) -> str:
+def shown_row(row: Row) -> str:
     """Return the beginning of the `repr` of a row; never raises an `Exception`."""
     try:
         return f"{row!r:.60}"

@@ -24,11 +24,12 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-from reactive.engine.collections.zset import Pair, Pairs, UniformDelta
+from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.fixpoint.delta_rules import BinaryRule, Circuit, Fed
-from reactive.engine.operators.fixpoint.fixpoint import Fixpoint
+from reactive.engine.operators.fixpoint.fixpoint import MOST_SHOWN, Fixpoint, shown_row
+from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
 from reactive.engine.operators.fixpoint.loops import RecursiveIndex
-from reactive.engine.operators.fixpoint.rising_relation import RISEN, RisingRelation
+from reactive.engine.operators.fixpoint.rising_relation import RISEN, Moves, RisingRelation
 from reactive.errors import FixpointError
 
 Reader = tuple[Any, RisingRelation | None]
@@ -49,11 +50,12 @@ class RulesOfRelation:
 class LatticeFixpoint(Fixpoint):
     """Emit one delta per named relation, of which at least one is over a lattice."""
 
-    __slots__ = ("_relations", "_rules")
+    __slots__ = ("_fallen", "_relations", "_rules")
 
     def __init__(self, circuit: Circuit) -> None:
         super().__init__(circuit)
         self._rules: list[RulesOfRelation] | None = None
+        self._fallen: list[tuple[LatticeRelation, Row]] = []
         self._relations: list[RisingRelation] = circuit.relations  # type: ignore[assignment]
 
     def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
@@ -100,6 +102,17 @@ class LatticeFixpoint(Fixpoint):
         now = self._round = self._round + 1
         relation = self._relations[place]
         removed, entering, risen = relation.rise(now)
+        if removed and self._is_step_checked():
+            self._fallen = []
+            self._replace(place, (list(removed), entering, risen), now)
+            self._check_monotone(removed, [*entering, *risen])
+        else:
+            self._replace(place, (removed, entering, risen), now)
+
+    def _replace(self, place: int, moves: Moves, now: int) -> None:
+        """Insert the rows of a rise, and pass all of them on."""
+        removed, entering, risen = moves
+        relation = self._relations[place]
         if not (removed or risen):
             if entering:
                 relation.put(entering, now)
@@ -134,6 +147,15 @@ class LatticeFixpoint(Fixpoint):
         for head, derivations in out:
             if derivations:
                 relations[head].follow(derivations)
+        if self._is_step_checked():
+            heads = [relations[head] for head, _ in out]
+            if all(isinstance(relation, LatticeRelation) for relation in heads):
+                self._fallen += [
+                    (relations[head], row)
+                    for head, derivations in out
+                    for row, since in derivations
+                    if since < 0
+                ]
 
     def _rules_of_relations(self) -> list[RulesOfRelation]:
         """Return what reads each relation."""
@@ -150,6 +172,26 @@ class LatticeFixpoint(Fixpoint):
                 if index.follows:
                     self._rules[circuit.relations.index(index.relation)].indexes.append(index)
         return self._rules
+
+    def _is_step_checked(self) -> bool:
+        """Return True if the step is checked to be monotone: in strict mode, unless rows of sets
+        leave for a while."""
+        return self._circuit.strict and not any(relation.falls for relation in self._relations)
+
+    def _check_monotone(self, removed: Sequence[Pair], came: Sequence[Row]) -> None:
+        """Raise `FixpointError` if the step makes less of the rows that replace smaller ones."""
+        for relation, row in self._fallen:
+            if not relation.covers(row):
+                name = self._circuit.names[0]
+                old = ", ".join([shown_row(row) for row, _ in removed[:MOST_SHOWN]])
+                new = ", ".join(map(shown_row, came[:MOST_SHOWN]))
+                raise FixpointError(
+                    f"fixpoint {name!r} is not monotone: of {old} it makes {shown_row(row)}\n"
+                    f"  of {new} it makes nothing as large\n"
+                    "  transaction rolled back: no table or view changed\n"
+                    "  a larger value must lead to as large or larger values, never to fewer rows"
+                )
+        self._fallen = []
 
     def _check_settled(self) -> None:
         """Raise `FixpointError` if the value of a key is not the join of its members."""

@@ -365,6 +365,14 @@ class LatticeRelation(RisingRelation):
                 given = self._fold(cell, founded=False)
                 yield cell.row, None if given is NONE else given
 
+    def covers(self, row: Row) -> bool:
+        """Return True if the members of the key of a row make a value as large as its own."""
+        value, cell = self._of(row), self.cells.get(self._by(row))
+        if self._bottom and value == self._bottom[0]:
+            return True
+        made = NONE if cell is None else self._fold(cell, founded=False)
+        return made is not NONE and bool(self._join(made, value) == made)
+
     def sweep(self) -> None:
         for cell in self._doubted:
             if not cell.members and not cell.since and cell.key in self.cells:
