@@ -41,6 +41,7 @@ from optimizer.record import record
 from reactive.languages.datalog.best_rows import KeptRows, decided_by_a_column, subsumptions
 from reactive.languages.datalog.clause_rules import counters_in, rules_of
 from reactive.languages.datalog.definitions import ProgramDefinitions
+from reactive.languages.datalog.joined_columns import JoinedColumn
 from reactive.languages.datalog.rules import (
     Atom,
     Branch,
@@ -388,7 +389,7 @@ class Analysis:
     strata: list[list[str]]
     dominated: dict[str, tuple[Rule, ...]]
     """The rules of rows that another row dominates, of each relation."""
-    kept: dict[str, KeptRows]
+    kept: dict[str, KeptRows | JoinedColumn]
     """The best rows of each key that a recursion keeps."""
 
 

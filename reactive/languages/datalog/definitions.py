@@ -15,9 +15,16 @@ from dataclasses import dataclass, field, replace
 
 from optimizer.record import record
 from reactive.languages.datalog import rules
-from reactive.languages.datalog.best_rows import chosen_rows, with_ranks
+from reactive.languages.datalog.best_rows import KeptRows, chosen_rows, with_ranks
 from reactive.languages.datalog.equivalences import DeclaredRelation, with_equivalences
 from reactive.languages.datalog.inference import KindedColumn, ProgramTypes
+from reactive.languages.datalog.joined_columns import (
+    JoinedColumn,
+    Lattices,
+    joined_column,
+    lattices_of,
+    with_bottoms,
+)
 from reactive.languages.datalog.parser import parse
 from reactive.languages.datalog.tokens import Span, Token, suggest_name, wrong
 
@@ -234,6 +241,8 @@ def _in_scope(statement: rules.Statement, scope: _Scope) -> rules.Statement:
             return _with_names(statement, scope.relation, scope.type)
         case rules.FunctorDeclaration():
             return statement
+        case rules.LatticeDeclaration(name):
+            return replace(statement, name=scope.type(name))
         case _:
             raise TypeError(f"no statement of a program: {type(statement).__name__}")
 
@@ -304,12 +313,14 @@ def definitions_of(text: str | list[Token], given: Collection[str] = ()) -> Prog
     ------
     PlanError: the text is not a program; or a name has no meaning, or two.
     """
-    statements = with_ranks(without_components(parse(text)))
+    written = without_components(parse(text))
+    lattices = lattices_of(written)
+    statements = with_ranks(with_bottoms(written))
     types = ProgramTypes(
         (s for s in statements if isinstance(s, rules.TypeDefinition)),
         (s for s in statements if isinstance(s, rules.FunctorDeclaration)),
     )
-    relations = _relations(statements, types)
+    relations = _relations(statements, types, lattices)
     clauses = [s for s in statements if isinstance(s, rules.Clause)]
     for clause in clauses:
         for literal in (*clause.heads, *(each for body in clause.bodies for each in body)):
@@ -332,7 +343,7 @@ def definitions_of(text: str | list[Token], given: Collection[str] = ()) -> Prog
 
 
 def _relations(
-    statements: Iterable[rules.Statement], types: ProgramTypes
+    statements: Iterable[rules.Statement], types: ProgramTypes, lattices: Lattices
 ) -> dict[str, DeclaredRelation]:
     """Return the declared relations by name; refuses double names, and odd `eqrel` columns."""
     found: dict[str, DeclaredRelation] = {}
@@ -344,7 +355,7 @@ def _relations(
         fields = types.fields(statement.columns)
         if "eqrel" in statement.qualifiers and not _is_pair(fields):
             raise wrong(statement.at, "an eqrel has two columns of the same type")
-        kept = None
+        kept: KeptRows | JoinedColumn | None = joined_column(statement, lattices)
         if statement.choices:
             kept = chosen_rows([field.name for field in fields], statement.choices[0])
         found[statement.name] = DeclaredRelation(

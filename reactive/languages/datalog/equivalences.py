@@ -23,6 +23,7 @@ from optimizer.record import record
 from reactive.languages.datalog import rules
 from reactive.languages.datalog.best_rows import KeptRows
 from reactive.languages.datalog.inference import COMPARED, KindedColumn
+from reactive.languages.datalog.joined_columns import JoinedColumn
 from reactive.languages.datalog.tokens import Span
 
 
@@ -34,7 +35,7 @@ class DeclaredRelation:
     fields: tuple[KindedColumn, ...]
     qualifiers: frozenset[str]
     at: Span
-    kept: KeptRows | None = None
+    kept: KeptRows | JoinedColumn | None = None
     """The rows that are kept, of those with one key."""
 
 

@@ -239,6 +239,10 @@ class Formulas:
         self._cursor = cursor
         self._terms = Terms(cursor, self.bodies, self.atom)
 
+    def one_term(self) -> rules.Term:
+        """Read a term."""
+        return self._terms.term()
+
     def bodies(self) -> Bodies:
         """Return the alternatives of a body."""
         start = self._cursor.token.at

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from reactive.languages.datalog import rules
 from reactive.languages.datalog.best_rows import subsumption
 from reactive.languages.datalog.formulas import Formulas
@@ -26,8 +28,9 @@ OPTIONS = frozenset(
 """Options that say where rows are kept and how they are written: see `facts.py`. Those that say
 which rows they are (`columns`, `limit`) are refused."""
 QUALIFIERS = frozenset({*IGNORED, "inline", "eqrel", "input", "output", "printsize"})
+PARTS = ("Bottom", "Top", "Lub", "Glb", "Leq")
+"""Parts of a lattice."""
 REFUSED = {
-    "lattice": "lattices are not supported; fixpoint(keep=) keeps the best row of each key",
     "limitsize": "a limit depends on the order in which rows come",
 }
 
@@ -80,6 +83,8 @@ class _Parser:
                 return [rules.Directive("override", self._cursor.name("a relation"), start)]
             case "functor":
                 return [self._functor(start)]
+            case "lattice":
+                return [self._lattice(start)]
             case "debug_delta":
                 self._directives("debug_delta", start)
                 return []
@@ -155,7 +160,11 @@ class _Parser:
         start = self._cursor.token.at
         name = self._cursor.name("the name of a column")
         self._cursor.need(":", "a column has a type: x: number")
-        return rules.DeclaredColumn(name, self._type_name(), self._cursor.since(start))
+        of = self._type_name()
+        is_joined = self._cursor.take("<")
+        if is_joined:
+            self._cursor.need(">", "a column of a lattice: x: Sign<>")
+        return rules.DeclaredColumn(name, of, self._cursor.since(start), is_joined)
 
     def _no_double(self, columns: tuple[rules.DeclaredColumn, ...]) -> None:
         """Refuse two columns of the same name."""
@@ -239,6 +248,38 @@ class _Parser:
         result = self._type_name()
         cursor.take("stateful")
         return rules.FunctorDeclaration(name, types, result, cursor.since(start))
+
+    def _lattice(self, start: Span) -> rules.LatticeDeclaration:
+        """Read a lattice: its type, and its parts in braces."""
+        cursor = self._cursor
+        name = self._type_name()
+        cursor.need("<", ".lattice Sign<> { Lub -> @lub(_, _) }")
+        cursor.need(">")
+        parts = dict(cursor.read_list("{", self._part_of_lattice, "}"))
+        at = cursor.since(start)
+        if "Lub" not in parts:
+            raise wrong(at, f"lattice {name!r} has no Lub", "Lub -> @lub(_, _) joins two values")
+        bottom = parts.get("Bottom")
+        return rules.LatticeDeclaration(name, bottom, parts["Lub"], parts.get("Glb", ""), at)
+
+    def _part_of_lattice(self) -> tuple[str, Any]:
+        """Read a part of a lattice: its name, and a value or the name of a functor."""
+        cursor = self._cursor
+        token = cursor.token
+        part = cursor.name("a part of a lattice")
+        if part not in PARTS:
+            remedy = suggest_name(part, PARTS, "there are")
+            raise wrong(token.at, f"a lattice has no part {part!r}", remedy)
+        cursor.need("-", f"{part} -> ...")
+        cursor.need(">", f"{part} -> ...")
+        if part in ("Bottom", "Top"):
+            return part, self._formulas.one_term()
+        cursor.need("@", f"{part} -> @functor(_, _)")
+        functor = cursor.name("the name of a functor")
+        count = len(cursor.read_list("(", lambda: cursor.need("_"), ")"))
+        if count != 2:
+            raise wrong(token.at, f"{part} takes two values, not {count}")
+        return part, functor
 
     def _argument_type(self) -> str:
         """Read the type of an argument, whose name may stand before it."""

@@ -31,7 +31,7 @@ from reactive.api.table import Table
 from reactive.engine.runtime.collector import make_old, pause_collector
 from reactive.engine.runtime.large_stack import call_with_any_stack
 from reactive.languages.datalog.analysis import Analysis, analyse_program, dependencies
-from reactive.languages.datalog.best_rows import RANKED
+from reactive.languages.datalog.best_rows import RANKED, KeptRows
 from reactive.languages.datalog.bodies import BodyQuery, match_keys, stuck
 from reactive.languages.datalog.clause_rules import computes
 from reactive.languages.datalog.definitions import ProgramDefinitions, definitions_of
@@ -45,6 +45,7 @@ from reactive.languages.datalog.expressions import (
 from reactive.languages.datalog.facts import FactFormat, options_of, path_of
 from reactive.languages.datalog.included import read_program
 from reactive.languages.datalog.inference import KindedColumn, class_of
+from reactive.languages.datalog.joined_columns import JoinedColumn
 from reactive.languages.datalog.own_functors import Functions, OwnFunctors
 from reactive.languages.datalog.rules import Atom, Directive, Rule, TextTerm, variables, walk
 from reactive.languages.datalog.tokens import Token, suggest_name, too_deep, wrong
@@ -400,13 +401,20 @@ class Translation:
             step,
             names=list(group),
             max_rounds=most,
-            keep=None
-            if not any(kept)
-            else [None if each is None else each.keep() for each in kept],
+            keep=None if not any(kept) else list(map(self._keep, kept)),
             by=None if not any(kept) else [None if each is None else each.by() for each in kept],
         )
         for name, relation in zip(group, made, strict=True):
             self.nodes[name] = relation.plan
+
+    def _keep(self, kept: KeptRows | JoinedColumn | None) -> Any:
+        """Return what says which rows of a key are kept, or how they are joined."""
+        if not isinstance(kept, JoinedColumn):
+            return None if kept is None else kept.keep()
+        bottom = None
+        if kept.bottom:
+            ((bottom,),) = [self._fact(fact) for fact in self._analysis.facts[kept.bottom]]
+        return kept.lattice(self._own.function(kept.functor), bottom)
 
     def _undominated(self, name: str) -> plan.Node:
         """Return the rows of a relation that no other row dominates."""

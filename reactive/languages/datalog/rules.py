@@ -181,6 +181,8 @@ class DeclaredColumn:
     name: str
     type: str
     at: Span = field(compare=False, repr=False)
+    is_joined: bool = False
+    """True if its values of one key are joined, as `of: Sign<>`."""
 
 
 @record
@@ -255,8 +257,29 @@ class FunctorDeclaration:
     at: Span = field(compare=False, repr=False)
 
 
+@record
+class LatticeDeclaration:
+    """A lattice: `.lattice Sign<> { Bottom -> $Bottom(), Lub -> @lub(_, _) }`.
+
+    `lub` and `glb` are functors; `glb` is empty if it is not given.
+    """
+
+    name: str
+    bottom: Term | None
+    lub: str
+    glb: str
+    at: Span = field(compare=False, repr=False)
+
+
 Statement: TypeAlias = (
-    Clause | Declaration | TypeDefinition | Directive | Component | Init | FunctorDeclaration
+    Clause
+    | Declaration
+    | TypeDefinition
+    | Directive
+    | Component
+    | Init
+    | FunctorDeclaration
+    | LatticeDeclaration
 )
 
 T = TypeVar("T", bound="Term | Literal")
