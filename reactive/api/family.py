@@ -641,12 +641,17 @@ def _check_droppable(engine: Engine, table: Any) -> None:
 
 def _refusal(engine: Engine, table: Table[Any], found: list[Node]) -> str:
     """Return the message for a table that cannot be dropped, as the views in `found` read it."""
-    names = [_describe_leaf(engine, leaf) for leaf in found[:SHOWN]]
-    names += [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
     return (
-        f"table {table.name!r} cannot be dropped: it is read by {', '.join(names)}\n"
+        f"table {table.name!r} cannot be dropped: it is read by {names_of_leaves(engine, found)}\n"
         "  close them first; drop(table, views=True) closes them too"
     )
+
+
+def names_of_leaves(engine: Engine, found: list[Node]) -> str:
+    """Return how messages name leaves: the first few, and the number of the others."""
+    names = [_describe_leaf(engine, leaf) for leaf in found[:SHOWN]]
+    names += [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return ", ".join(names)
 
 
 def _describe_leaf(engine: Engine, leaf: Node) -> str:

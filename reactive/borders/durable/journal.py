@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from optimizer.errors import PlanError
 from reactive.api.internal_interface import committed_pairs, keyed_of, row_store_of
+from reactive.borders.durable.named_texts import NamedTexts
 from reactive.borders.durable.refusals import DAMAGED, damaged_row
 from reactive.borders.durable.rows.row_codec import RowCodec
 from reactive.borders.durable.rows.values import Unstorable, reader
@@ -270,6 +271,10 @@ class Journal:
     def release(self, table: Any) -> None:
         """Forget a table whose creation failed: its rows stay in the store."""
         self.kept.pop(table, None)
+
+    def named_texts(self) -> NamedTexts:
+        """Return the named texts of the store."""
+        return NamedTexts(self)
 
     # Ends.
 

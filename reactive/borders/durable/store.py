@@ -48,7 +48,7 @@ Values: TypeAlias = tuple[Any, ...]
 """A row: a plain value for each column."""
 KEPT = '{"kept": '
 """The start of `Schema.about` of a table that holds the state of a view."""
-BESIDE = ('{"sink": ', KEPT)
+BESIDE = ('{"sink": ', '{"sql": ', KEPT)
 Rows: TypeAlias = Iterable[tuple[Sequence[Values], int]]
 """Distinct rows in batches; each batch with the number of copies of each of its rows."""
 

@@ -163,8 +163,20 @@ def catalog_of(engine: Any) -> Catalog:
     """Return the catalog of a database, made at the first call."""
     if engine.catalog is None:
         engine.catalog = Catalog(engine)
+        if engine.journal is not None and engine.journal.writes:
+            from reactive.languages.sql.statements.stored_definitions import StoredDefinitions
+
+            scope = partial(_scope_of_stored, engine.catalog)
+            engine.catalog.stored = StoredDefinitions(engine, scope)
     found: Catalog = engine.catalog
     return found
+
+
+def _scope_of_stored(
+    catalog: Catalog, text: str, dialect: Dialect, values: Mapping[str, Any]
+) -> Scope:
+    """Return the scope around a statement of the file."""
+    return scope_of(exp.Null(), text, dialect, catalog, values)
 
 
 def _order_rows(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:

@@ -152,6 +152,7 @@ class PostgresGrammar(Postgres):
         """The parser of Postgres."""
 
         COLUMN_DIALECT = "postgres"
+        ALTER_DROP_REQUIRES_COLUMN = False
         FUNC_TOKENS = Postgres.Parser.FUNC_TOKENS | WindowTables.TOKENS
         FUNCTIONS = {
             name: made for name, made in Postgres.Parser.FUNCTIONS.items() if name in KEPT

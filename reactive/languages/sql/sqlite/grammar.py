@@ -58,6 +58,7 @@ class SQLiteGrammar(SQLite):
         """The parser of SQLite."""
 
         COLUMN_DIALECT = "sqlite"
+        ALTER_DROP_REQUIRES_COLUMN = False
         FUNC_TOKENS = SQLite.Parser.FUNC_TOKENS | WindowTables.TOKENS
         FUNCTIONS = {name: made for name, made in SQLite.Parser.FUNCTIONS.items() if name in KEPT}
         FUNCTION_PARSERS = {
@@ -78,7 +79,7 @@ class SQLiteGrammar(SQLite):
             if not (options.get("schema") or options.get("with_collation")):
                 return super()._parse_types(*args, **options)
             words = []
-            while self._curr is not None and self._is_word():
+            while self._curr and self._is_word():
                 words.append(self._curr.text)
                 self._advance()
             if not words:
@@ -87,6 +88,14 @@ class SQLiteGrammar(SQLite):
                 self._parse_csv(self._parse_unary)  # which mean nothing
                 self._match_r_paren()
             return self.expression(exp.DataType(this=exp.DType.USERDEFINED, kind=" ".join(words)))
+
+        def _parse_add_column(self) -> Any:
+            """Parse a column of ALTER TABLE, which needs no type."""
+            made = super()._parse_add_column()
+            if made is None and self._prev.text.upper() in ("ADD", "COLUMN"):
+                name = self._parse_id_var()
+                made = None if name is None else self.expression(exp.ColumnDef(this=name))
+            return made
 
         def _is_word(self) -> bool:
             """Return True if the current token can be a word of a declared type."""

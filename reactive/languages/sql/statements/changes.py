@@ -25,6 +25,7 @@ from reactive.languages.sql.queries.grouping import (
     misreadings_told,
 )
 from reactive.languages.sql.queries.kinds import with_names
+from reactive.languages.sql.statements.alter import alter
 from reactive.languages.sql.statements.definitions import create, drop_relations
 from reactive.languages.sql.statements.target import (
     ChangedTable,
@@ -430,6 +431,8 @@ def run(tree: Any, around: Scope, db: Any) -> int:
             return update(tree, around, db)
         case exp.Delete():
             return delete(tree, around, db)
+        case exp.Alter():
+            return alter(tree, around, db)
         case exp.Drop():
             return drop_relations(tree, around, db)
         case exp.Query():

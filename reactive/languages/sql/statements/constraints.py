@@ -17,6 +17,7 @@ Cost:   O(1) per changed row of the table, and of the table that is referenced.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer.record import record
+from reactive.engine.runtime.sql_names import quote_name
 from reactive.errors import TableError
 from reactive.languages.sql.queries.grouping import misreadings_told
 from reactive.languages.sql.relation import make_relation
@@ -37,6 +39,8 @@ UNIQUE = exp.UniqueColumnConstraint
 OWN, OTHER = (exp.to_identifier(name, quoted=True) for name in ("own row", "other row"))
 """Aliases in the queries, for the table and for one that it references."""
 KINDS = (CHECKED, UNIQUE, exp.ForeignKey)
+ANONYMOUS = re.compile(r"(?is)\A(\s*create\s+(?:unique\s+)?index)\s+on\b")
+"""The beginning of a CREATE INDEX without a name."""
 AT_ONCE = frozenset({"NO ACTION", "RESTRICT"})
 """Actions of REFERENCES that refuse the change."""
 OF_MOMENT = frozenset(
@@ -160,10 +164,21 @@ def enforce(constraints: Sequence[Constraint], table: Any, around: Scope) -> lis
     return made
 
 
-def index(tree: Any, around: Scope) -> int:
+def lift(views: Sequence[Any], table: Any, engine: Any) -> None:
+    """End constraints of a table, by their views."""
+    held = engine.constraints.get(table.plan.number, [])
+    for view in views:
+        if view in held:
+            held.remove(view)
+        view.close()
+
+
+def index(tree: Any, around: Scope, *, is_new: bool = True) -> int:
     """Run CREATE INDEX: a UNIQUE one is a constraint; others are not needed. Return 0.
 
     Queries make the indexes that they read.
+
+    is_new: False if the definition of the table has the index.
     """
     named, catalog = tree.this, around.environment.catalog
     target = ChangedTable(named.args["table"], around)
@@ -194,7 +209,13 @@ def index(tree: Any, around: Scope) -> int:
         made = enforce([unique], target.table, around)
     else:
         log.info("index %r of table %r is not needed: queries make their own", name, target.name)
-    catalog.indexes[name.casefold()] = (target.table.plan.number, made)
+    number = target.table.plan.number
+    catalog.indexes[name.casefold()] = (number, made)
+    if is_new and number in catalog.definitions:
+        text = (
+            around.text if named.name else ANONYMOUS.sub(rf"\1 {quote_name(name)} on", around.text)
+        )
+        catalog.define(number, catalog.definitions[number].extended(text, around.constants))
     return 0
 
 
@@ -205,9 +226,10 @@ def drop_index(target: Any, around: Scope) -> None:
     if found is None:
         raise around.error(target, f"there is no index {target.name!r}")
     number, made = found
-    for view in made:
-        catalog.engine.constraints[number].remove(view)
-        view.close()
+    lift(made, catalog.engine.tables[number], catalog.engine)
+    if number in catalog.definitions:
+        text = f"drop index {quote_name(target.name)}"
+        catalog.define(number, catalog.definitions[number].extended(text, {}))
 
 
 def _violations(constraint: Constraint, table: Any, around: Scope) -> tuple[Any, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -11,12 +13,14 @@ from sqlglot import exp
 
 from optimizer.errors import PlanError
 from optimizer.kinds.fields import class_maker
+from optimizer.record import record
+from reactive.api import family
 from reactive.api.family import readers
 from reactive.api.internal_interface import engine_of
+from reactive.api.table import Table
 from reactive.engine.transactions.row_gate import FROM_TUPLES
 from reactive.languages.sql.expressions.scalar import checked_length
 from reactive.languages.sql.queries.grouping import evaluated_constant, misreadings_told
-from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.sqlite.comparisons import column_type, has_collation
 from reactive.languages.sql.sqlite.functions import collation_named, declared_name
 from reactive.languages.sql.sqlite.values import KeyBy, store_value
@@ -27,11 +31,17 @@ from reactive.languages.sql.statements.constraints import (
     index,
     take_constraints,
 )
-from reactive.languages.sql.statements.target import run_plan
+from reactive.languages.sql.statements.table_definition import TableDefinition
+from reactive.languages.sql.statements.target import ChangedTable, run_plan
+from reactive.languages.sql.statements.views import column_names, create_view, drop_view
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
-from reactive.languages.sql.terms.types import SqlType, hint_of, type_of_sql
-from reactive.languages.sql.terms.values import BindingColumn, BindingSchema, unique_field_names
+from reactive.languages.sql.terms.types import SqlType, hint_of, sql_name, type_of_sql
+from reactive.languages.sql.terms.values import (
+    BindingColumn,
+    BindingSchema,
+    unique_field_names,
+)
 
 REFUSED = {
     exp.GeneratedAsIdentityColumnConstraint: "GENERATED",
@@ -43,7 +53,11 @@ REFUSED = {
 def create(tree: Any, around: Scope, db: Any) -> int:
     """Create a table or a view; return the number of rows that a query put into the table."""
     kind = (tree.kind or "").upper()
+    stored = around.environment.catalog.stored
     if kind == "INDEX":
+        ChangedTable(tree.this.args["table"], around)  # which opens it
+        if stored is not None and stored.has_run(around.text):
+            return 0
         return index(tree, around)
     if kind == "SCHEMA" and tree.args.get("exists"):
         around.check_schema(tree.this)  # the only one is there
@@ -53,11 +67,15 @@ def create(tree: Any, around: Scope, db: Any) -> int:
     target = _name_node(tree)
     around.check_schema(target)
     name = target.name
+    if stored is not None and not tree.args.get("exists"):
+        if stored.has_run(around.text):
+            return 0
+        stored.declaring(name)
     if not _may_make(tree, name, around):
         return 0
     _check_properties(tree, kind, around)
     if kind == "VIEW":
-        _create_view(tree, name, around, db)
+        create_view(tree, name, around, partial(_drop_replaced, tree, name, kind, around, db))
         return 0
     return _create_table(tree, name, around, db)
 
@@ -121,75 +139,165 @@ def _check_properties(tree: Any, kind: str, around: Scope) -> None:
 # Tables.
 
 
-def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
-    """Create a table of declared columns, or of a query; return the number of its rows."""
-    lengths, constraints = dict[str, int](), list[Constraint]()
-    found, defaults, key = list[Any](), dict[str, Any](), tuple[str, ...]()
-    if tree.expression is not None:
-        query = around.query(tree.expression)
-        node, schema = query.rows(around.replace_names(_column_names(tree), query.names, tree.this))
-        around.refuse_unread(tree)
-        found = run_plan(node, tree, around)
-    else:
-        if isinstance(tree.this, exp.Schema):
-            constraints = take_constraints(tree)
-        with misreadings_told(tree, around):
-            schema, defaults, key = _declared_columns(tree, around)
-            lengths = _lengths(tree, around)
+@record
+class Declared:
+    """The declaration of a table: columns, values that are not given, the key, constraints."""
+
+    name: str
+    schema: BindingSchema
+    defaults: dict[str, Any]
+    lengths: dict[str, int]
+    key_fields: tuple[str, ...]
+    constraints: tuple[Constraint, ...]
+
+    @property
+    def key(self) -> Any:
+        """The field that is the key, or the function of rows that returns it; None without one."""
+        if not self.key_fields:
+            return None
+        by_name = {c.read: c.type.collation for c in self.schema.columns if has_collation(c.type)}
+        if not by_name.keys().isdisjoint(self.key_fields):
+            return KeyBy(self.key_fields, tuple(map(by_name.get, self.key_fields)))
+        return self.key_fields[0] if len(self.key_fields) == 1 else attrgetter(*self.key_fields)
+
+    @property
+    def row_type(self) -> Any:
+        """The class of rows."""
+        hints = [(str(c.read), hint_of(c.type, nullable=c.nullable)) for c in self.schema.columns]
+        return table_class(self.name, tuple(hints))
+
+    def make(self, engine: Any, replaced: Any = None, **options: Any) -> Any:
+        """Make the table, and note its declaration; it does not enforce its constraints.
+
+        Parameters
+        ----------
+        replaced: a table of this name, in the place of which it is made.
+        options: `durable` and `migrate` of `Database.table`.
+        """
+        stored = options.get("durable"), None, options.get("migrate")
+        row_type, key, name = self.row_type, self.key, self.name
+        table = engine.add_table(
+            lambda number, old: Table(engine, number, row_type, name, key, True, False, old),
+            None if replaced is None else name,
+            stored,
+        )
+        self.note(table)
+        return table
+
+    def note(self, table: Any) -> None:
+        """Note the declaration as that of a table."""
+        catalog, number = engine_of(table).catalog, table.plan.number
+        catalog.schemas[number], catalog.defaults[number] = self.schema, self.defaults
+        catalog.lengths[number] = self.lengths
+        catalog.declared[number] = self
+
+
+def declare(tree: Any, name: str, around: Scope) -> Declared:
+    """Read the columns and constraints of a CREATE TABLE."""
+    constraints = take_constraints(tree) if isinstance(tree.this, exp.Schema) else []
+    with misreadings_told(tree, around):
+        schema, defaults, key = _declared_columns(tree, around)
+        lengths = _lengths(tree, around)
+    return _declared(name, schema, defaults, lengths, key, constraints)
+
+
+def _declared(
+    name: str,
+    schema: BindingSchema,
+    defaults: dict[str, Any],
+    lengths: dict[str, int],
+    key: tuple[str, ...],
+    constraints: list[Constraint],
+) -> Declared:
+    """Return a declaration, with the fields that columns are, and the key as a function."""
     fields = unique_field_names(schema.names)
     columns = tuple(replace(c, read=f) for c, f in zip(schema.columns, fields, strict=True))
-    hints = [(c.read, hint_of(c.type, nullable=c.nullable)) for c in columns]
-    row_type = table_class(name, tuple(hints))
     places = {c.name.casefold(): f for c, f in zip(columns, fields, strict=True)}
-    of_key = [places[name] for name in key]
-    chosen: Any = None
-    if of_key:
-        chosen = of_key[0] if len(of_key) == 1 else attrgetter(*of_key)
-        by_name = {c.read: c.type.collation for c in columns if has_collation(c.type)}
-        if not by_name.keys().isdisjoint(of_key):
-            chosen = KeyBy(tuple(of_key), tuple(map(by_name.get, of_key)))
+    of_key = tuple([places[name] for name in key])
+    return Declared(name, BindingSchema(columns), defaults, lengths, of_key, tuple(constraints))
 
-    def make(called: str) -> Any:
+
+def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
+    """Create a table of declared columns, or of a query; return the number of its rows."""
+    found = list[Any]()
+    if tree.expression is not None:
+        query = around.query(tree.expression)
+        node, schema = query.rows(around.replace_names(column_names(tree), query.names, tree.this))
+        around.refuse_unread(tree)
+        found = run_plan(node, tree, around)
+        declared = _declared(name, schema, {}, {}, (), [])
+    else:
+        declared = declare(tree, name, around)
+    catalog, engine = around.environment.catalog, engine_of(db)
+
+    def make(of: Declared) -> Any:
         """Make the table, with its constraints; nothing if one of them cannot be read."""
-        anew = {"migrate": _leave_out} if replaces and engine_of(db).journal is not None else {}
-        table = db.table(row_type, name=called, key=chosen, **anew)
-        catalog = around.environment.catalog
-        catalog.schemas[table.plan.number] = BindingSchema(columns)
-        catalog.defaults[table.plan.number] = defaults
-        catalog.lengths[table.plan.number] = lengths
+        anew = {"migrate": _leave_out} if replaces and engine.journal is not None else {}
+        table = of.make(engine, **anew)
         try:
             if replaces:
                 table.clear()  # of the rows that are stored
             if tree.expression is not None and not may_exist and len(table):
                 raise _already_stored(tree, name, around)
-            enforce(constraints, table, around)
+            enforce(declared.constraints, table, around)
         except BaseException:
-            _unmake(table, db)
+            unmake(table)
             raise
         return table
 
     around.refuse_unread(tree)
     replaces, may_exist = bool(tree.args.get("replace")), bool(tree.args.get("exists"))
-    if constraints and (replaces or around.environment.catalog.find(name) is not None):
-        db.drop(make(f"{name} (new)"))  # raises before anything is replaced
+    if declared.constraints and (replaces or catalog.find(name) is not None):
+        db.drop(make(replace(declared, name=f"{name} (new)")))  # raises before one is replaced
     _drop_replaced(tree, name, "TABLE", around, db)
-    table = make(name)
+    table = make(declared)
+    define_table(table, tree, around)
     if len(table):  # which the file had
         return 0
     table.add_all([table.row_type(*row) for row in found])
     return len(found)
 
 
+def define_table(table: Any, tree: Any, around: Scope) -> None:
+    """Note the statement that has made a table; of a query, a statement with its columns."""
+    catalog, number, dialect = around.environment.catalog, table.plan.number, around.dialect.name
+    if tree.expression is None:
+        made = TableDefinition((around.text,), (dict(around.constants),), dialect)
+        catalog.define(number, made)
+        return
+    schema = catalog.schemas[number]
+    name = exp.to_identifier(table.name, quoted=True)
+    parts = [
+        exp.ColumnDef(this=exp.to_identifier(c.name, quoted=True), kind=_type_node(c.type))
+        for c in schema.columns
+    ]
+    columns = exp.Schema(this=exp.Table(this=name), expressions=parts)
+    text = exp.Create(this=columns, kind="TABLE").sql(dialect=dialect)
+    made = TableDefinition((text,), ({},), dialect)
+    with suppress(PlanError):
+        tree = made.folded().create
+        found = declare(tree, table.name, around.of_text(text, {})).schema
+        if [c.type for c in found.columns] == [c.type for c in schema.columns]:
+            catalog.define(number, made)
+
+
+def _type_node(kind: SqlType) -> Any:
+    """Return a type as the parser reads it."""
+    return exp.DataType.build(sql_name(kind), dialect="duckdb", udt=True)
+
+
 def _leave_out(_: object) -> None:
     """Discard a stored row of other columns, as a `migrate=` function."""
 
 
-def _unmake(table: Any, db: Any) -> None:
+def unmake(table: Any) -> None:
     """Drop a table that was refused after it was made; rows that are stored stay in the file."""
     engine = engine_of(table)
     if engine.journal is not None and len(table):
         engine.journal.release(table)
-    db.drop(table, views=True)
+    with engine.shaping(to_write=True):
+        why = f"table {table.name!r} was refused"
+        family.drop(engine, table, views=True, why=why)
 
 
 def _already_stored(tree: Any, name: str, around: Scope) -> PlanError:
@@ -200,13 +308,6 @@ def _already_stored(tree: Any, name: str, around: Scope) -> PlanError:
         f"table {name!r} is durable, and has rows in {file}",
         "CREATE OR REPLACE puts those of the query in their place; with columns it keeps its own",
     )
-
-
-def _column_names(tree: Any) -> tuple[str, ...]:
-    """Return the names of columns in parentheses behind that of a table or view; () without any."""
-    if not isinstance(tree.this, exp.Schema):
-        return ()
-    return tuple(column.name for column in tree.this.expressions)
 
 
 def _declared_columns(
@@ -341,30 +442,6 @@ def _sqlite_type(declared: Any, constraints: list[Any], around: Scope) -> SqlTyp
     return column_type(declared_name(declared), collation=names[-1] if names else None)
 
 
-# Views.
-
-
-def _create_view(tree: Any, name: str, around: Scope, db: Any) -> None:
-    """Create a view: a materialized view of rows, or a plan that queries read by name."""
-    catalog = around.environment.catalog
-    query = around.query(tree.expression)
-    names = around.replace_names(_column_names(tree), query.names, tree.this)
-    views = tuple(dict.fromkeys(around.environment.views))
-    if _is_materialized(tree):
-        node, schema = query.rows(names)
-        relation = make_relation(catalog.engine, node, schema, views)
-        _drop_replaced(tree, name, "VIEW", around, db)
-        catalog.kept[name.casefold()] = relation.materialize(name)
-    else:
-        _drop_replaced(tree, name, "VIEW", around, db)
-        catalog.views[name.casefold()] = query.as_source(names, views)
-
-
-def _is_materialized(tree: Any) -> bool:
-    properties = tree.args.get("properties")
-    return properties is not None and properties.find(exp.MaterializedProperty) is not None
-
-
 # DROP.
 
 
@@ -392,13 +469,9 @@ def drop_relations(tree: Any, around: Scope, db: Any) -> int:
 
 def _drop_relation(target: Any, kind: str, around: Scope, db: Any, *, views: bool) -> None:
     """Drop a table, or a view that SQL made; refuse a table that views read, unless `views`."""
-    catalog, folded = around.environment.catalog, target.name.casefold()
+    catalog = around.environment.catalog
     if kind == "VIEW":
-        kept = catalog.kept.pop(folded, None)
-        if kept is not None:
-            kept.close()
-        elif catalog.views.pop(folded, None) is None:
-            raise around.error(target, f"there is no view {target.name!r} that SQL made")
+        drop_view(target, around)
         return
     table = catalog.table(target.name)
     if table is None:

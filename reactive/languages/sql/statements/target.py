@@ -58,6 +58,8 @@ class ChangedTable:
             raise around.error(
                 node, f"there is no table {inner.name!r}{nearest(inner.name, names)}"
             )
+        if catalog.stored is not None:
+            catalog.stored.open_readers(self.table.name)
         self.name, self.alias = self.table.name, inner.alias_or_name
         self.schema: BindingSchema = catalog.schema_of(self.table)
         self.defaults = catalog.defaults.get(self.table.plan.number, {})

@@ -148,6 +148,16 @@ class Scope:
     def text(self) -> str:
         return self._text.sql
 
+    @property
+    def constants(self) -> Mapping[str, Any]:
+        """The values of the parameters that are given for the text."""
+        return self._text.parameters
+
+    def of_text(self, text: str, constants: Mapping[str, Any]) -> Scope:
+        """Return a scope around another statement of the same database."""
+        read = replace(self._text, sql=text, parameters=constants, open_values=OpenValues())
+        return Scope(read, (), 0, None, self.environment)
+
     def value(self, node: exp.Expr) -> TypedValue:
         """Return the value of a node."""
         take(node)

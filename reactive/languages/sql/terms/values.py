@@ -312,6 +312,16 @@ class Catalog:
         """Values of columns that are not given, of such tables."""
         self.lengths: dict[int, dict[str, int]] = {}
         """The greatest lengths of texts of columns, by the numbers of tables."""
+        self.declared: dict[int, Any] = {}
+        """Declarations of tables that SQL made, by their numbers."""
+        self.definitions: dict[int, Any] = {}
+        """The statements that define tables, by their numbers."""
+        self.view_texts: dict[str, Any] = {}
+        """The statements that define views, by their folded names."""
+        self.stored: Any = None
+        """The definitions in the file of a durable database; None of one in memory."""
+        self.standing: dict[str, Any] = {}
+        """Tables by folded names that stand in for those that ALTER TABLE replaces."""
         self.indexes: dict[str, tuple[int, list[Any]]] = {}
         """Declared indexes by their folded names: the table, and the views of a UNIQUE one."""
         self.statements: Any = None
@@ -321,9 +331,23 @@ class Catalog:
         self.known_keys: Any = None
         """The greatest keys of tables whose rows statements number."""
 
+    def define(self, number: int, definition: Any) -> None:
+        """Note the definition of a table, in a durable database also in the file."""
+        self.definitions[number] = definition
+        if self.stored is not None:
+            self.stored.define_table(self.engine.tables[number], definition)
+
     def forget(self, number: int) -> None:
         """Discard the declarations of a dropped table."""
-        for declared in (self.schemas, self.defaults, self.lengths):
+        if self.stored is not None and number in self.definitions:
+            self.stored.forget_table(self.declared[number].name)
+        for declared in (
+            self.schemas,
+            self.defaults,
+            self.lengths,
+            self.definitions,
+            self.declared,
+        ):
             declared.pop(number, None)
         for name in [name for name, (of, _) in self.indexes.items() if of == number]:
             del self.indexes[name]
@@ -333,10 +357,13 @@ class Catalog:
         folded = name.casefold()
         if folded in self.views:
             return self.views[folded]
-        for table in self._find_named(self.engine.tables.values(), name):
+        table = self.table(name)
+        if table is not None:
             return plan_with_columns(table.plan, self.schema_of(table))
         for view in self._find_named(self.engine.live_views(), name):
             return plan_of_relation(view)
+        if self.stored is not None and self.stored.open("view", name):
+            return self.find(name)
         return None
 
     def schema_of(self, table: Any) -> BindingSchema:
@@ -351,12 +378,18 @@ class Catalog:
 
     def table(self, name: str) -> Any:
         """Return the table of a name, or None."""
-        return next(self._find_named(self.engine.tables.values(), name), None)
+        if self.standing and name.casefold() in self.standing:
+            return self.standing[name.casefold()]
+        found = next(self._find_named(self.engine.tables.values(), name), None)
+        if found is None and self.stored is not None and self.stored.open("table", name):
+            return self.table(name)
+        return found
 
     def names(self) -> list[str]:
         """Return all names, for messages."""
         views = [view.name for view in self.engine.live_views() if view.name is not None]
-        return [*(t.name for t in self.engine.tables.values()), *self.views, *views]
+        stored = [] if self.stored is None else self.stored.names()
+        return [*(t.name for t in self.engine.tables.values()), *self.views, *views, *stored]
 
     @staticmethod
     def _find_named(of: Any, name: str) -> Iterator[Any]:

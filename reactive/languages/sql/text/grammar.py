@@ -90,6 +90,7 @@ class DuckDBGrammar(DuckDB):
         """The parser of DuckDB."""
 
         COLUMN_DIALECT = "duckdb"
+        ALTER_DROP_REQUIRES_COLUMN = False
         FUNC_TOKENS = DuckDB.Parser.FUNC_TOKENS | WindowTables.TOKENS
         FUNCTION_PARSERS = {**DuckDB.Parser.FUNCTION_PARSERS, **WindowTables.READERS}
         TABLE_ALIAS_TOKENS = DuckDB.Parser.TABLE_ALIAS_TOKENS - {TokenType.MATCH_CONDITION}
