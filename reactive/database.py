@@ -702,6 +702,7 @@ class Database(Uncopyable, Closeable):
         bits: int | None = None,
         functors: Mapping[str, Callable[..., Any]] | None = None,
         folder: str | os.PathLike[str] | None = None,
+        macros: Mapping[str, str] | None = None,
         max_rounds: int | None = 10_000,
         watch: bool = False,
     ) -> programs.Program:
@@ -718,6 +719,7 @@ class Database(Uncopyable, Closeable):
             gives the same result for the same arguments.
         folder: the folder of included files, and of files of facts; by default that of the program,
             if `text` is a path.
+        macros: texts by name, in place of these names, as `#define` says in the program.
         max_rounds: the most rounds of relations that compute new values from their own, such as
             `n + 1`; more are a `FixpointError`. None for no limit.
         watch: follow the files of facts: new tables of inputs are made by `watch`, with the files
@@ -754,6 +756,7 @@ class Database(Uncopyable, Closeable):
             lambda kind, name: self.table(kind, name=name),
             functors or {},
             folder,
+            macros or {},
             max_rounds,
             self._watch_facts if watch else None,
             self.transaction,

@@ -17,15 +17,20 @@ several, the least row. So the choice depends on the facts, not on their history
 
     tree.by_rank(v, u, r + 1) :- tree.by_rank(_, v, r), edge(v, u).     kept: the least (r, v, u)
     tree(v, u) :- tree.by_rank(v, u, _).
+
+Relations with several choice domains, or that depend on themselves through others, are those of
+`choices.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from operator import itemgetter
 from typing import Any
 
+from optimizer.plans.components import strongly_connected
 from optimizer.record import record
 from reactive.api.aggregates import Max, Min
 from reactive.languages.datalog import rules
@@ -97,18 +102,19 @@ def subsumption(
     """Return the clause whose rows are those that another row dominates."""
     if less.name != greater.name:
         raise wrong(greater.at, f"a row of {less.name!r} is dominated by a row of {less.name!r}")
-    less, greater = _named(less), _named(greater)
+    numbers = count()
+    less, greater = _named(less, numbers), _named(greater, numbers)
     return rules.Clause(
         (less,), tuple((less, greater, *body) for body in bodies), at, is_subsumptive=True
     )
 
 
-def _named(atom: rules.Atom) -> rules.Atom:
+def _named(atom: rules.Atom, numbers: Iterator[int]) -> rules.Atom:
     """Return the atom with a variable for each `_`."""
 
     def change(part: rules.Term | rules.Literal) -> rules.Term | rules.Literal:
         is_unnamed = isinstance(part, rules.Unnamed)
-        return rules.Variable(f"_ {part.at.start}", part.at) if is_unnamed else part
+        return rules.Variable(f"_ {next(numbers)}", part.at) if is_unnamed else part
 
     return rules.transform_part(atom, change)
 
@@ -130,9 +136,17 @@ def with_ranks(statements: Sequence[rules.Statement]) -> list[rules.Statement]:
 
     Raises
     ------
-    PlanError: a relation has several choice domains, or one of unknown columns, or is an input.
+    PlanError: a relation with a choice domain of unknown columns, or that is an input.
     """
-    chosen = {s.name: s for s in statements if isinstance(s, rules.Declaration) and s.choices}
+    every = {s.name: s for s in statements if isinstance(s, rules.Declaration) and s.choices}
+    for declared in every.values():
+        _check_choices(declared)
+    for each in statements:
+        if isinstance(each, rules.Directive) and each.word == "input" and each.name in every:
+            what = f"relation {each.name!r} has a choice domain, and cannot be an input"
+            raise wrong(each.at, what, "choose from a relation that is one")
+    by_rounds = _through_others(statements) if every else ()
+    chosen = {n: s for n, s in every.items() if len(s.choices) == 1 and n not in by_rounds}
     return (
         [made for each in statements for made in _ranked(each, chosen)] if chosen else [*statements]
     )
@@ -145,9 +159,6 @@ def _ranked(
     match statement:
         case rules.Declaration(name) if name in chosen:
             yield from _declared(statement)
-        case rules.Directive("input", name) if name in chosen:
-            what = f"relation {name!r} has a choice domain, and cannot be an input"
-            raise wrong(statement.at, what, "choose from a relation that is one")
         case rules.Clause(heads) if any(head.name in chosen for head in heads):
             for head in heads:
                 own = replace(statement, heads=(head,))
@@ -156,16 +167,31 @@ def _ranked(
             yield statement
 
 
+def _through_others(statements: Sequence[rules.Statement]) -> set[str]:
+    """Return the relations that depend on themselves through others."""
+    read: dict[str, set[str]] = {}
+    for clause in (each for each in statements if isinstance(each, rules.Clause)):
+        parts = (part for body in clause.bodies for literal in body for part in rules.walk(literal))
+        names = {part.name for part in parts if isinstance(part, rules.Atom)}
+        for head in clause.heads:
+            read.setdefault(head.name, set()).update(names)
+    graph = {name: [each for each in some if each in read] for name, some in read.items()}
+    return {name for group in strongly_connected(graph) if len(group) > 1 for name in group}
+
+
+def _check_choices(declared: rules.Declaration) -> None:
+    """Refuse choice domains of columns that the relation lacks."""
+    columns = [column.name for column in declared.columns]
+    for column in (each for choice in declared.choices for each in choice):
+        if column not in columns:
+            what = f"relation {declared.name!r} has no column {column!r}"
+            raise wrong(declared.at, what, suggest_name(column, columns, "they are"))
+
+
 def _declared(declared: rules.Declaration) -> Iterator[rules.Statement]:
     """Yield a relation with a choice domain, and the one with ranks that it reads."""
     at, name = declared.at, declared.name
-    if len(declared.choices) > 1:
-        raise wrong(at, f"relation {name!r} has several choice domains", "give it one")
     columns = [column.name for column in declared.columns]
-    for column in declared.choices[0]:
-        if column not in columns:
-            what = f"relation {name!r} has no column {column!r}"
-            raise wrong(at, what, suggest_name(column, columns, "they are"))
     rank = rules.DeclaredColumn("rank", "number", at)
     ranked = replace(
         declared, name=name + RANKED, columns=(*declared.columns, rank), qualifiers=frozenset()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from optimizer.record import record
 from reactive.languages.datalog import rules
-from reactive.languages.datalog.best_rows import KeptRows, chosen_rows, with_ranks
+from reactive.languages.datalog.best_rows import RANKED, KeptRows, chosen_rows, with_ranks
 from reactive.languages.datalog.equivalences import DeclaredRelation, with_equivalences
 from reactive.languages.datalog.inference import KindedColumn, ProgramTypes
 from reactive.languages.datalog.joined_columns import (
@@ -356,10 +356,13 @@ def _relations(
         if "eqrel" in statement.qualifiers and not _is_pair(fields):
             raise wrong(statement.at, "an eqrel has two columns of the same type")
         kept: KeptRows | JoinedColumn | None = joined_column(statement, lattices)
-        if statement.choices:
-            kept = chosen_rows([field.name for field in fields], statement.choices[0])
+        names, choices = [field.name for field in fields], statement.choices
+        is_ranked = statement.name.endswith(RANKED)
+        if is_ranked:
+            kept = chosen_rows(names, choices[0])
+        places = tuple(tuple(map(names.index, each)) for each in choices if not is_ranked)
         found[statement.name] = DeclaredRelation(
-            statement.name, fields, statement.qualifiers, statement.at, kept
+            statement.name, fields, statement.qualifiers, statement.at, kept, places
         )
     return found
 

@@ -37,6 +37,8 @@ class DeclaredRelation:
     at: Span
     kept: KeptRows | JoinedColumn | None = None
     """The rows that are kept, of those with one key."""
+    choices: tuple[tuple[int, ...], ...] = ()
+    """The places of each of several choice domains."""
 
 
 def with_equivalences(

@@ -39,6 +39,11 @@ def options_of(directive: rules.Directive) -> Options:
     if options.get("IO", "file") not in kinds:
         what = f"IO={options['IO']} of .{directive.word} is not supported"
         raise wrong(directive.at, what, f"there are {', '.join(kinds)}")
+    if "columns" in options and directive.word != "input":
+        raise wrong(directive.at, "columns are of an input", "select them in a rule")
+    if not re.fullmatch(r"(\d+(:\d+)*)?", options.get("columns", "")):
+        what = f"columns={options['columns']!r} are not the numbers of columns"
+        raise wrong(directive.at, what, 'write columns="0:2"')
     if options.get("IO") == "sqlite" and not {"dbname", "filename"} & options.keys():
         raise wrong(directive.at, "the name of the database is missing", 'write dbname="name.db"')
     return options
@@ -58,6 +63,11 @@ def _is_set(options: Options, name: str) -> bool:
 
 def _delimiter(options: Options) -> str:
     return options.get("delimiter", "," if _is_set(options, "rfc4180") else "\t")
+
+
+def _columns_of(options: Options) -> list[int]:
+    """Return the places of the columns to read, as `columns="2:0"` says; [] for all."""
+    return [int(each) for each in options.get("columns", "").split(":") if each]
 
 
 class FactFormat:
@@ -93,7 +103,13 @@ class FactFormat:
         if options.get("IO") == "sqlite":
             yield from self._read_table(path)
             return
+        columns = _columns_of(options)
         for number, values in self._lines(path, options):
+            if columns:
+                if max(columns) >= len(values):
+                    what = f"{len(values)} columns, and the last to read is {max(columns)}"
+                    raise self._refused(path, number, f"the line has {what}")
+                values = [values[place] for place in columns]
             if len(values) != len(self._fields):
                 what = f"{len(values)} columns, not {len(self._fields)}"
                 raise self._refused(path, number, f"the line has {what}")

@@ -1,22 +1,28 @@
-"""Texts of a program in several files: `.include "file"` and `.once`.
+"""Texts of a program in several files: `.include "file"`, `#include "file"` and `.once`.
 
 The tokens of an included file stand in place of the directive. A file is looked for beside the
-file that includes it, then in the folder of the program.
+file that includes it, then in the folder of the program. Lines of the preprocessor are read, and
+the macros that they define are replaced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from reactive.languages.datalog.preprocessor import Preprocessor
 from reactive.languages.datalog.tokens import Span, Token, tokens, unescape_text, wrong
 
 MOST = 100
 """Files that include each other."""
 
 
-def read_program(source: str | Path, folder: Path | None) -> tuple[str, list[Token], Path | None]:
+def read_program(
+    source: str | Path, folder: Path | None, macros: Mapping[str, str]
+) -> tuple[str, list[Token], Path | None]:
     """Return the text of a program, its tokens with those of included files, and its folder.
+
+    `macros` are texts by name, that are defined before the first line.
 
     Raises
     ------
@@ -28,14 +34,15 @@ def read_program(source: str | Path, folder: Path | None) -> tuple[str, list[Tok
     else:
         text, name = source, ""
     beside = source.parent if isinstance(source, Path) else folder
-    return text, list(_Included(folder).tokens(text, name, beside, ())), folder
+    return text, list(_Included(folder, macros).tokens(text, name, beside, ())), folder
 
 
 class _Included:
     """Reads the files of a program."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, macros: Mapping[str, str]) -> None:
         self._folder = folder
+        self._preprocessor = Preprocessor(macros)
         self._once: set[Path] = set()
 
     def tokens(
@@ -43,14 +50,23 @@ class _Included:
     ) -> Iterator[Token]:
         """Yield the tokens of a text, those of included files in their places."""
         found = tokens(text, name)
-        if ".include" not in text and ".once" not in text:
-            yield from found[:-1] if through else found
-            return
+        before = self._preprocessor.depth
         place = 0
         while place < len(found):
             token = found[place]
             place += 1
-            if token.kind == "directive" and token.text == ".once":
+            if token.kind == "macro":
+                file = self._preprocessor.line(token)
+                if file is not None:
+                    yield from self._file(self._path(file, beside), token.at, through)
+            elif token.kind == "end":
+                if self._preprocessor.depth > before:
+                    raise wrong(token.at, "a condition does not end", "close it with #endif")
+                if not through:
+                    yield token
+            elif self._preprocessor.skips:
+                pass
+            elif token.kind == "directive" and token.text == ".once":
                 if through and through[-1] in self._once:
                     return
                 self._once.update(through[-1:])
@@ -58,7 +74,10 @@ class _Included:
                 path = self._path(found[place], beside)
                 place += 1
                 yield from self._file(path, token.at, through)
-            elif token.kind != "end" or not through:
+            elif (used := self._preprocessor.use(found, place - 1)) is not None:
+                made, place = used
+                yield from made
+            else:
                 yield token
 
     def _file(self, path: Path, at: Span, through: tuple[Path, ...]) -> Iterator[Token]:

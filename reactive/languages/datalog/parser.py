@@ -22,11 +22,13 @@ IGNORED = frozenset(
 OPTIONS = frozenset(
     {
         *("IO", "filename", "name", "delimiter", "rfc4180", "headers", "compress", "dbname"),
-        *("fact-dir", "output-dir", "operation"),
+        *("fact-dir", "output-dir", "operation", "columns"),
     }
 )
-"""Options that say where rows are kept and how they are written: see `facts.py`. Those that say
-which rows they are (`columns`, `limit`) are refused."""
+"""Options that say where rows are kept and how they are written: see `facts.py`. `limit`, which
+says how many rows there are, is refused."""
+REPRESENTATIONS = frozenset({"brie", "btree", "btree_delete", "eqrel"})
+"""Qualifiers that exclude each other."""
 QUALIFIERS = frozenset({*IGNORED, "inline", "eqrel", "input", "output", "printsize"})
 PARTS = ("Bottom", "Top", "Lub", "Glb", "Leq")
 """Parts of a lattice."""
@@ -134,6 +136,12 @@ class _Parser:
             if token.text not in QUALIFIERS:
                 remedy = suggest_name(token.text, QUALIFIERS, "there are")
                 raise wrong(token.at, f"there is no qualifier {token.text!r}", remedy)
+            other = qualifiers & (
+                REPRESENTATIONS if token.text in REPRESENTATIONS else {token.text}
+            )
+            if other:
+                what = f"qualifier {token.text!r} stands beside {next(iter(other))!r}"
+                raise wrong(token.at, what, "leave one out")
             qualifiers.add(token.text)
         at = self._cursor.since(start)
         found: list[rules.Statement] = []

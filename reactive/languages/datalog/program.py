@@ -33,6 +33,7 @@ from reactive.engine.runtime.large_stack import call_with_any_stack
 from reactive.languages.datalog.analysis import Analysis, analyse_program, dependencies
 from reactive.languages.datalog.best_rows import RANKED, KeptRows
 from reactive.languages.datalog.bodies import BodyQuery, match_keys, stuck
+from reactive.languages.datalog.choices import choose_by_rounds, chosen_rows_of
 from reactive.languages.datalog.clause_rules import computes
 from reactive.languages.datalog.definitions import ProgramDefinitions, definitions_of
 from reactive.languages.datalog.expressions import (
@@ -185,6 +186,7 @@ def program_of(
     make_table: MakeTable,
     functions: Functions,
     folder: str | os.PathLike[str] | None,
+    macros: Mapping[str, str],
     max_rounds: int | None,
     watch: WatchFile | None,
     transaction: Callable[[], AbstractContextManager[Any]],
@@ -202,6 +204,7 @@ def program_of(
     text, found, place = read_program(
         source if isinstance(source, str) else Path(source),
         None if folder is None else Path(folder),
+        macros,
     )
     try:
         with pause_collector():  # all that is made stays
@@ -358,7 +361,10 @@ class Translation:
         for group in self._analysis.strata:
             members = frozenset(group)
             read = (d.name for n in group for r in rules[n] for d in dependencies(r.goals))
-            if any(name in members for name in read) or members & self._analysis.kept.keys():
+            is_recursive = any(name in members for name in read)
+            if any(self._choices(name) for name in group):
+                self._chosen(group, rules, is_recursive=is_recursive)
+            elif is_recursive or members & self._analysis.kept.keys():
                 self._recursive(group, rules)
             else:
                 self._plain(group[0], rules[group[0]])
@@ -390,11 +396,6 @@ class Translation:
             return [Relation(self._engine, node) for node in unions]
 
         kept = [self._analysis.kept.get(name) for name in group]
-        for name in group:
-            if name.endswith(RANKED) and len(group) > 1:
-                at = self._analysis.definitions.relations[name].at
-                what = "a relation with a choice domain depends on itself through others"
-                raise wrong(at, what, f"write {', '.join(group)} as one relation")
         every = [_without_rank(rule) for name in group for rule in rules[name]]
         most = self._max_rounds if any(map(computes, every)) else None
         made = fixpoint(
@@ -415,6 +416,31 @@ class Translation:
         if kept.bottom:
             ((bottom,),) = [self._fact(fact) for fact in self._analysis.facts[kept.bottom]]
         return kept.lattice(self._own.function(kept.functor), bottom)
+
+    def _choices(self, name: str) -> tuple[tuple[int, ...], ...]:
+        """Return the places of each of the choice domains that are chosen round by round."""
+        return self._analysis.definitions.relations[name].choices
+
+    def _chosen(
+        self, group: Sequence[str], rules: Mapping[str, Sequence[Rule]], *, is_recursive: bool
+    ) -> None:
+        """Make the plans of a stratum whose choices are made round by round."""
+        if members := [name for name in group if self._analysis.kept.get(name) is not None]:
+            at = self._analysis.definitions.relations[members[0]].at
+            what = f"relation {members[0]!r} depends on a choice that depends on it"
+            raise wrong(at, what, "keep the best rows of another relation, that reads this one")
+
+        def unions(nodes: Sequence[plan.Node]) -> list[plan.Node]:
+            self.nodes |= dict(zip(group, nodes, strict=bool(nodes)))
+            return [self._union(name, rules[name]) for name in group]
+
+        choices = [self._choices(name) for name in group]
+        if is_recursive:
+            kinds = [self.row_class(name) for name in group]
+            made = choose_by_rounds(self._engine, unions, kinds, choices, self._max_rounds)
+        else:
+            made = [chosen_rows_of(self._engine, unions(())[0], choices[0])]
+        self.nodes |= dict(zip(group, made, strict=True))
 
     def _undominated(self, name: str) -> plan.Node:
         """Return the rows of a relation that no other row dominates."""

@@ -16,32 +16,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Literal, TypeVar
 
 from optimizer.errors import PlanError
 from optimizer.record import record
 
-Kind = Literal["name", "number", "float", "text", "sign", "directive", "end"]
+Kind = Literal["name", "number", "float", "text", "sign", "directive", "macro", "mark", "end"]
 DIRECTIVES = (
     *("decl", "type", "input", "output", "printsize", "comp", "init", "override", "functor"),
     *("pragma", "plan", "limitsize", "include", "once", "number_type", "symbol_type", "lattice"),
     "debug_delta",
 )
 
-_TOKEN = re.compile(
-    rf"""
-    (?P<space>\s+ | //[^\n]* | /\*.*?\*/)
+_PATTERN = rf"""
+    (?P<space>\s+ | \\\n | //[^\n]* | /\*.*?\*/)
   | (?P<float>\d+\.\d+(?!\d*\.\d)(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+)
   | (?P<number>\d+(?:\.\d+){{3}} | (?:0[xX][0-9a-fA-F]+ | 0[bB][01]+ | \d+)u?)
   | (?P<name>[A-Za-z_?][\w?]*)
   | (?P<text>"(?:\\.|[^"\\\n])*")
   | (?P<directive>\.(?:{"|".join(DIRECTIVES)})\b)
   | (?P<sign>:-|<:|!=|<=|>=|<-|[-+*/%^(){{}}\[\],.:;=<>!|$@])
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+"""
+_TOKEN = re.compile(_PATTERN + r"| (?P<macro>\#(?:\\\n|[^\n])*)", re.VERBOSE | re.DOTALL)
+_MACRO_TOKEN = re.compile(_PATTERN + r"| (?P<mark>\#\#?)", re.VERBOSE | re.DOTALL)
 
 
 @record
@@ -89,14 +88,32 @@ def _text_at(found: list[Token], place: int) -> str:
     return found[place].text if place < len(found) else ""
 
 
-def _scan_tokens(text: str, name: str) -> Iterator[Token]:
+def macro_tokens(at: Span) -> list[Token]:
+    """Return the tokens of a part of a line of the preprocessor; `#` and `##` are signs in it.
+
+    >>> [token.text for token in macro_tokens(Span("a(x) id_##x", 0, 11))]
+    ['a', '(', 'x', ')', 'id_', '##', 'x']
+    """
+    found = _scan_tokens(at.text, at.file, at.start, at.end, _MACRO_TOKEN)
+    return [replace(each, kind="sign") if each.kind == "mark" else each for each in found]
+
+
+def _scan_tokens(
+    text: str,
+    name: str,
+    start: int = 0,
+    end: int | None = None,
+    pattern: re.Pattern[str] = _TOKEN,
+) -> Iterator[Token]:
     """Yield the tokens of a text without spaces and comments; raises at unknown text."""
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
+    position, end = start, len(text) if end is None else end
+    while position < end:
+        match = pattern.match(text, position, end)
         if match is None:
             raise _unknown(text, position, name)
         kind, position = match.lastgroup, match.end()
+        if kind == "macro" and text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip():
+            raise _unknown(text, match.start(), name)
         if kind != "space":
             at = Span(text, match.start(), match.end(), name)
             yield Token(kind, match.group(), at)  # type: ignore[arg-type]
@@ -111,11 +128,7 @@ def _unknown(text: str, position: int, name: str) -> Exception:
         case "/" if text.startswith("/*", position):
             return wrong(at, "this comment does not end", "close it with */")
         case "#":
-            return wrong(
-                at,
-                "a line of the C preprocessor",
-                "run the preprocessor first, and give what it makes",
-            )
+            return wrong(at, "'#' begins a line of the preprocessor", "put it at the beginning")
         case character:
             return wrong(at, f"{character!r} is no part of the language")
 

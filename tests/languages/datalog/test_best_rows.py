@@ -85,6 +85,74 @@ def test_a_choice_is_the_least_row_of_its_key(domain: str, key: Any, seed: int) 
     play(CHOICE.format(domain), seed, lambda r: (r.randrange(4), r.randrange(4)), expected)
 
 
+# Several choice domains.
+
+
+PAIRS = """
+.decl edge(v: number, u: number) .input edge
+.decl pair(v: number, u: number) choice-domain v, u .output pair
+pair(v, u) :- edge(v, u).
+"""
+
+ORDER = """
+.decl edge(v: number, u: number) .input edge
+.decl node(v: number)
+node(v), node(u) :- edge(v, u).
+.decl order(v: number, u: number) choice-domain v, u .output order
+order(-1, v) :- node(v).
+order(v, u) :- order(_, v), node(u).
+"""
+
+VISITED = """
+.decl edge(v: number, u: number) .input edge
+.decl step(v: number, u: number) choice-domain {} .output step
+.decl visited(v: number)
+visited(0).
+visited(u) :- step(_, u).
+step(v, u) :- visited(v), edge(v, u).
+"""
+
+
+def chosen_by_rounds(candidates: Callable[[set[Edge]], Rows], places: tuple[int, ...]) -> Rows:
+    """The rows that rounds choose, of which no two have an equal item in one of the places."""
+    kept: set[Edge] = set()
+    while True:
+        before = len(kept)
+        for row in sorted(candidates(set(kept))):
+            if not any(row[place] == other[place] for place in places for other in kept):
+                kept.add(row)
+        if len(kept) == before:
+            return kept
+
+
+def orders(edges: set[Edge], kept: set[Edge]) -> Rows:
+    nodes = {v for edge in edges for v in edge}
+    return [*((-1, v) for v in nodes), *((v, u) for _, v in kept for u in nodes)]
+
+
+def visits(edges: set[Edge], kept: set[Edge]) -> Rows:
+    return [edge for edge in edges if edge[0] in {0, *(u for _, u in kept)}]
+
+
+@pytest.mark.parametrize("seed", seeds(4))
+@pytest.mark.parametrize(
+    ("text", "candidates", "places"),
+    [
+        (PAIRS, lambda edges, kept: edges, (0, 1)),
+        (ORDER, orders, (0, 1)),
+        (VISITED.replace("{}", "v, (u)"), visits, (0, 1)),
+        (VISITED.replace("{}", "u"), visits, (1,)),  # through another relation
+    ],
+)
+def test_rounds_choose_rows_that_share_no_value(
+    text: str, candidates: Any, places: tuple[int, ...], seed: int
+) -> None:
+    def expected(edges: set[Edge]) -> Rows:
+        return chosen_by_rounds(lambda kept: candidates(edges, kept), places)
+
+    play(text, seed, lambda r: (r.randrange(6), r.randrange(6)), expected)
+
+
 # Subsumption.
 
 

@@ -285,6 +285,60 @@ def test_an_error_in_an_included_file_names_it(tmp_path: Path) -> None:
         Database().datalog(tmp_path / "own.dl")
 
 
+# The preprocessor.
+
+
+def test_lines_of_the_preprocessor_are_read(tmp_path: Path) -> None:
+    (tmp_path / "pair.dl").write_text(
+        "#ifndef PAIR\n#define PAIR(a, b) a##_##b(a, b)\n"
+        "#define LIBRARY\n.decl from_library(x: symbol)\n#endif"
+    )
+    text = """
+        #define TWO (1 + ONE)
+        #if defined(ONE) && ONE >= 1 /* not */ || !VERSION
+        .decl n(x: number) .output n
+        #elif defined ONE
+        no program
+        #else
+        no program
+        #endif
+        #if 0
+        #ifdef LIBRARY
+        no program
+        #else
+        no program
+        #endif
+        no program
+        #endif
+        n(TWO), n(ONE). n(TWO * 2).
+        #define LONG(text, name) \\
+            t(text), \\
+            t(#name)
+        .decl t(x: symbol) .output t
+        LONG("(,", [LONG]). LONG("#define", ONE).   // #endif
+        #undef ONE
+        #define ONE again
+        #define again ONE
+        .decl ONE(x: symbol) .output ONE
+        # include "pair.dl"
+        # include <pair.dl>
+        #ifdef LIBRARY
+        .decl v_w(v: number, w: number) .output v_w
+        PAIR(v, w) :- v = 1, w = 2.
+        #pragma once
+        #endif
+    """
+    found = outputs(text, folder=tmp_path, macros={"ONE": "1", "again": "never"})
+    texts = [("#define",), ("(,",), ("ONE",), ("[ LONG ]",)]
+    assert found == {"n": [(1,), (2,), (4,)], "t": texts, "ONE": [], "v_w": [(1, 2)]}
+
+
+@pytest.mark.parametrize("macros", [{"a b": "1"}, {"": "1"}, {"a": 1}, {"a": '"'}])
+def test_a_macro_is_a_name_and_a_text(macros: Any) -> None:
+    with pytest.raises(PlanError):
+        Database().datalog(".decl p(x: number)", macros=macros)
+
+
 # Bounds that are inputs.
 
 

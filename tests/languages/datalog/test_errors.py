@@ -164,11 +164,55 @@ WRONG = {
                   ^^^^
           leave out inline
     """,
-    "#define N 3": """
-        line 4, column 1: a line of the C preprocessor
-          #define N 3
-          ^
-          run the preprocessor first, and give what it makes
+    "path(x, x) :- edge(x, x). #define N 3": """
+        line 4, column 27: '#' begins a line of the preprocessor
+          path(x, x) :- edge(x, x). #define N 3
+                                    ^
+          put it at the beginning
+    """,
+    "#ifdef N\npath(1, 1).": """
+        line 5, column 12: a condition does not end
+          path(1, 1).
+                     ^
+          close it with #endif
+    """,
+    "#endif": """
+        line 4, column 1: there is no #if before #endif
+          #endif
+          ^^^^^^
+    """,
+    "#define F(x) x\npath(F(1, 2), 1).": """
+        line 5, column 6: macro 'F' takes 1 arguments, not 2
+          path(F(1, 2), 1).
+               ^
+    """,
+    "#define F(x) x\npath(F(1, 1.": """
+        line 5, column 7: the arguments of a macro do not end
+          path(F(1, 1.
+                ^
+          close them with )
+    """,
+    "#define NODE nod\npath(x, y) :- NODE(x, y).": """
+        line 4, column 14: there is no relation 'nod'
+          #define NODE nod
+                       ^^^
+          there are edge, path, word
+    """,
+    '#if __import__("os")': """
+        line 4, column 4: this condition of the preprocessor cannot be read
+          #if __import__("os")
+             ^^^^^^^^^^^^^^^^^
+    """,
+    "#error give a size": """
+        line 4, column 1: give a size
+          #error give a size
+          ^^^^^^^^^^^^^^^^^^
+    """,
+    ".decl q(x: number) brie eqrel": """
+        line 4, column 25: qualifier 'eqrel' stands beside 'brie'
+          .decl q(x: number) brie eqrel
+                                  ^^^^^
+          leave one out
     """,
     ".type L = [h: number, t: L]\npath(x, y) :- edge(x, y), [x, y] = [y, x].": """
         line 5, column 27: of which type this record is cannot be told
@@ -244,11 +288,12 @@ def test_nothing_is_made_of_a_text_that_is_wrong() -> None:
     ("text", "said"),
     [
         (".decl a(x: number)\n.input a(colums=1)", "there is no option 'colums'"),
-        (".decl a(x: number, y: number) choice-domain x, y", "has several choice domains"),
+        (".decl a(x: number, y: number) choice-domain x, z", "has no column 'z'"),
         (".decl a(x: number) choice-domain x\n.input a", "and cannot be an input"),
         (
-            ".decl a(x: number) choice-domain x\n.decl b(x: number)\na(x) :- b(x). b(x) :- a(x).",
-            "a relation with a choice domain depends on itself through others",
+            ".decl a(x: number) choice-domain x\n.decl b(x: number)\na(x) :- b(x). b(x) :- a(x)."
+            "b(x) <= b(y) :- x > y.",
+            "relation 'b' depends on a choice that depends on it",
         ),
         (".decl a(x: number)\na(1) <= a(2).", "':-' is missing before '.'"),
         (".decl a(x: number)\na(1), a(3) <= a(2) :- true.", "one row is dominated by another"),

@@ -70,6 +70,20 @@ def test_a_file_has_the_form_that_the_options_say(
     assert path.read_text() == text
 
 
+def test_some_columns_of_a_file_are_read(tmp_path: Path) -> None:
+    (tmp_path / "edge.facts").write_text("1\tz\ta\n2\tz\tb\n")
+    program = Database().datalog(closure('(columns="2:0")'), folder=tmp_path)
+    program.load()
+    assert sorted(program.tables["edge"]) == [("a", 1), ("b", 2)]
+    (tmp_path / "edge.facts").write_text("1\tz\n")
+    with pytest.raises(SourceError, match=r"line 1: .* has 2 columns, and the last to read is 2"):
+        program.load()
+    for input, output in [('(columns="a")', ""), ('(columns="1:")', ""), ("", '(columns="0")')]:
+        with pytest.raises(PlanError, match="column"):
+            other = Database().datalog(closure(input, output), folder=tmp_path)
+            other.load() if input else other.write()
+
+
 def test_files_are_packed(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "edge.facts.gz", "wt") as file:
         file.write("a\t3\n")
