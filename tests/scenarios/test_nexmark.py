@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.budget import seeds
+from tests.languages.sql.oracles import insert_rows
 from tests.scenarios.nexmark import (
     DUCKDB,
     LATENESS,
@@ -108,7 +109,7 @@ class Feed:
         in_time = [bid for bid in bids if mark is None or bid.moment >= mark]
         self.late += [bid for bid in bids if bid not in in_time]
         rows = [[*astuple(bid), number, now] for bid in in_time]
-        self.duck.executemany(f"insert into bid values ({', '.join('?' * 10)})", rows)
+        insert_rows(self.duck, "bid", rows)
         self._newest = max([bid.moment for bid in in_time] + [self._newest or BEGIN])
 
     def _make_bid(self, now: datetime, number: int) -> Bid:

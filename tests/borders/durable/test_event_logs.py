@@ -27,7 +27,7 @@ def test_an_end_at_any_write_leaves_the_views_of_the_batches_up_to_the_token(lev
 @pytest.mark.long
 @recorded
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("seed", seeds(4, 1))
+@pytest.mark.parametrize("seed", seeds(26))
 def test_an_end_at_every_write(seed: int, level: str) -> None:
     assert ended_everywhere(seed, level, step=3) > 20
 

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Sum, Table
 from reactive.engine.compiler import queries
 from reactive.engine.dataflow.discrimination import WORTHWHILE
+from tests.budget import examples
 
 
 class Order(NamedTuple):
@@ -78,7 +79,7 @@ step = st.tuples(st.sampled_from(["orders", "customers"]), st.booleans(), row)
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", QUERIES)
-@settings(max_examples=25)
+@examples(208)
 @given(st.lists(st.lists(step, min_size=1, max_size=3), max_size=8), st.booleans(), st.booleans())
 def test_they_are_right_after_every_commit(
     name: str, history: list[list[tuple[str, bool, Any]]], quiet: bool, looks_up: bool

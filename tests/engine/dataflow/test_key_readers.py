@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Max, Sum, Table, View
 from reactive.engine.compiler import queries
 from reactive.engine.dataflow import discrimination
+from tests.budget import examples
 from tests.counted_calls import calls_of
 from tests.thresholds import thresholds
 
@@ -176,7 +177,7 @@ def run(query: Query, history: list[Any], views: int, db: Database, on_error: An
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@settings(max_examples=30)
+@examples(208)
 @given(st.lists(EVENT, max_size=10), st.booleans(), st.booleans())
 def test_they_are_right_after_every_event(
     name: str, history: list[Any], drops: bool, shares: bool
@@ -203,13 +204,13 @@ def test_a_change_calls_as_much_with_many_views(name: str) -> None:
         tables[1].add_all(Customer(n, n, 0) for n in range(300))
         tables[0].add_all(Order(n, n, 0) for n in range(300))
         live = [QUERIES[name](tables, k).materialize() for k in range(views)]
-        for n in range(300):
+        for n in range(100):
             tables[0].add(Order(n, -n, 1))
         count = calls_of(lambda: tables[0].add(Order(7, 1000, 0)))
         assert len(live) == views
         return count
 
-    assert calls(300) <= calls(30) + 3
+    assert calls(120) <= calls(30) + 3
 
 
 @pytest.mark.parametrize("folds", [(Count(),), (Count(), Max(lambda x, y, z: y[0]))], ids=str)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Table, View
 from reactive.engine.compiler import queries
 from reactive.engine.dataflow import discrimination
+from tests.budget import examples
 from tests.counted_calls import calls_of
 
 
@@ -109,7 +110,7 @@ def run(kind: str, query: Query, history: list[Any], on_error: Any) -> None:
 
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("name", QUERIES)
-@settings(max_examples=20)
+@examples(156)
 @given(st.data(), st.booleans(), st.booleans())
 def test_they_are_right_after_every_event(
     name: str, kind: str, data: st.DataObject, drops: bool, looks_up: bool
@@ -146,7 +147,7 @@ def test_a_change_calls_as_much_with_many_views(name: str, kind: str) -> None:
         assert [bool(view) for view in live[:2]] == [True, False]
         return count
 
-    assert calls(300) <= calls(30) + 3
+    assert calls(120) <= calls(30) + 3
 
 
 def test_a_name_and_a_position_of_named_tuples_are_one_field() -> None:

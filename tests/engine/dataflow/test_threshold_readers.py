@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Max, Sum, Table, View
 from reactive.engine.dataflow import discrimination
+from tests.budget import examples
 from tests.counted_calls import calls_of
 
 
@@ -66,7 +67,7 @@ def run(query: Query, history: list[Any], drops: bool) -> None:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@settings(max_examples=25)
+@examples(208)
 @given(st.lists(COMMIT, max_size=8), st.booleans())
 def test_they_are_right_after_every_commit(name: str, history: list[Any], drops: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -74,7 +75,7 @@ def test_they_are_right_after_every_commit(name: str, history: list[Any], drops:
         run(QUERIES[name], history, drops)
 
 
-@settings(max_examples=25)
+@examples(208)
 @given(st.lists(st.lists(st.tuples(st.booleans(), st.integers(0, 2), OTHERS), max_size=3)))
 def test_other_values_than_numbers_are_compared_by_each_view(history: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -90,13 +91,13 @@ def test_a_change_calls_as_much_with_many_limits(name: str) -> None:
         made = QUERIES[name]
         sign = -1 if name.startswith("below") else 1
         live = [made(orders, sign * (10**6 + 5 * k)).materialize() for k in range(views)]
-        for n in range(300):
+        for n in range(100):
             orders.add(Order(n % 50, n))
         count = calls_of(lambda: orders.add(Order(7, 1000)))
         assert len(live) == views
         return count
 
-    assert calls(300) <= calls(30) + 3
+    assert calls(120) <= calls(30) + 3
 
 
 def test_alerts_in_sql_are_found_too() -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from reactive import Database
 from reactive.engine.compiler.chooser import Chooser
-from tests.budget import examples
+from tests.budget import examples, sampled
 from tests.engine.operators.test_moved_bounds import touched_by
 
 
@@ -146,6 +146,7 @@ def outcome(db: Database, bids: Any, commit: list[Any]) -> str:
     return ""
 
 
+@sampled
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("volumes", [INTEGERS, [0.5, 0.1, 2, -0.3], [Decimal("0.1"), 3]])
 @examples(10)
@@ -156,6 +157,7 @@ def test_a_view_of_numbers_is_as_from_scratch(
     check_history(name, Bid, data.draw(histories(Bid, FEW_PRICES, volumes)), "raise")
 
 
+@sampled
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("kind", [Bid, Nullable])
 @pytest.mark.parametrize("on_error", ["raise", "drop"])

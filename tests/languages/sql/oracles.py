@@ -131,10 +131,7 @@ class DuckDB:
         return [(kind, name, text) for kind, name, text, _ in found]
 
     def add(self, table: str, rows: Sequence[Row]) -> None:
-        """Insert rows in one statement, as DuckDB runs few statements per second."""
-        marks = ", ".join(f"({_marks(row)})" for row in rows)
-        values = [value for row in rows for value in row]
-        self._connection.execute(f"insert into {table} values {marks}", values)
+        insert_rows(self._connection, table, rows)
 
     def remove(self, table: str, rows: Sequence[Row]) -> None:
         names = [name for name, *_ in self.ask(f"describe {table}")]
@@ -276,6 +273,14 @@ class Postgres:
 def oracle(engine: str) -> Oracle:
     """An empty database."""
     return DuckDB() if engine == "duckdb" else SQLite()
+
+
+def insert_rows(connection: Any, table: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Insert rows in one statement, as DuckDB runs few statements per second."""
+    if rows:
+        marks = ", ".join(f"({_marks(row)})" for row in rows)
+        values = [value for row in rows for value in row]
+        connection.execute(f"insert into {table} values {marks}", values)
 
 
 def _marks(row: Sequence[Any]) -> str:

@@ -13,8 +13,9 @@ import pytest
 
 from reactive import Database, now
 from reactive.engine.collections.zset import UnorderedError, family_of
-from tests.budget import SEED
+from tests.budget import SEED, sampled
 from tests.engine.operators.test_moved_bounds import touched_by
+from tests.languages.sql.oracles import insert_rows
 from tests.thresholds import thresholds
 
 duckdb = pytest.importorskip("duckdb", reason="DuckDB, the oracle, is an extra")
@@ -116,9 +117,7 @@ def test_rows_at_each_tick_are_those_of_duckdb(zone: str, condition: str) -> Non
             other.execute("create table beats (id int, tm timestamptz)")
             for _ in ticks(rnd, db, beats, shown, 14):
                 other.execute("delete from beats")
-                rows = [[each.id, each.tm] for each in beats]
-                if rows:
-                    other.executemany("insert into beats values (?, ?)", rows)
+                insert_rows(other, "beats", [[each.id, each.tm] for each in beats])
                 asked = at_moment(condition, db.clock.now, zone)
                 found = other.execute(f"select id from beats where {asked}").fetchall()
                 assert sorted(map(tuple, view)) == sorted(found), db.clock.now
@@ -134,6 +133,7 @@ def test_postgres_follows_clock_changes(condition: str) -> None:
             view.verify()
 
 
+@sampled
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])

@@ -15,6 +15,7 @@ import pytest
 from reactive import Database
 from reactive.api.internal_interface import engine_of
 from reactive.languages.sql.statements import kept
+from tests.budget import seeds
 from tests.counted_calls import calls_of
 
 DIALECTS = ("duckdb", "postgres", "sqlite")
@@ -117,7 +118,7 @@ def database(dialect: Any) -> Database:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_kept_statements_do_the_same(
     dialect: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

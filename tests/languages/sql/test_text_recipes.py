@@ -75,7 +75,7 @@ def _values(text: str) -> list[dict[str, Any]]:
         found["d"] = tuple(date(2024, 1, 1) + timedelta(days=n) for n in range(4))
     named = [dict(zip(found, each, strict=True)) for each in product(*found.values())]
     odd = [dict.fromkeys(found, value) for value in OTHERS]
-    return [*named[:12], *odd, *odd, *named[12:20], {n: datetime(2024, 1, 2) for n in found}]
+    return [*named[:6], *odd, *odd, *named[6:10], {n: datetime(2024, 1, 2) for n in found}]
 
 
 def _sales() -> Database:

@@ -15,6 +15,7 @@ import pytest
 from reactive import Database, PlanError
 from tests.budget import SEED
 from tests.engine.operators.test_moved_bounds import touched_by
+from tests.languages.sql.oracles import insert_rows
 
 duckdb = pytest.importorskip("duckdb", reason="DuckDB, the oracle, is an extra")
 NOON = datetime(2024, 5, 1, 12)
@@ -140,8 +141,7 @@ def test_histories_agree_with_duckdb(name: str, dialect: Any) -> None:
         other.execute("create table clicks(page text, tm timestamp, n int)")
         for held in held_rows(rnd, db, clicks, 40):
             other.execute("delete from clicks")
-            for each in held:
-                other.execute("insert into clicks values (?, ?, ?)", [each.page, each.at, each.n])
+            insert_rows(other, "clicks", [[each.page, each.at, each.n] for each in held])
             expected = other.execute(oracle).fetchall()
             assert Counter(map(tuple, view)) == Counter(expected)
     assert not view.errors
@@ -366,8 +366,7 @@ def test_frames_of_intervals_are_those_of_duckdb(dialect: Any, frame: str) -> No
         other.execute("create table clicks(page text, tm timestamp, n int)")
         for held in held_rows(rnd, db, clicks, 25):
             other.execute("delete from clicks")
-            for each in held:
-                other.execute("insert into clicks values (?, ?, ?)", [each.page, each.at, each.n])
+            insert_rows(other, "clicks", [[each.page, each.at, each.n] for each in held])
             for asked, view in zip(texts, views, strict=True):
                 oracle = re.sub(r"\bat\b", "tm", asked)
                 assert Counter(map(tuple, view)) == Counter(other.execute(oracle).fetchall())

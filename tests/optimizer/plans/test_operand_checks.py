@@ -185,7 +185,7 @@ def _errors(orders: Iterable[Any], customers: Iterable[Any], on: Condition) -> s
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_results_and_exceptions_are_those_of_nested_loops(name: str, kind: str) -> None:
     random, on = drawing(), CONDITIONS[name]
-    for _ in range(20 if TIMES else 4):
+    for _ in range(20 if TIMES else 1):
         db = Database()
         orders, customers = db.table(Order, name="orders"), db.table(Customer, name="customers")
         rows: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
@@ -285,7 +285,7 @@ PAIRS: dict[str, Condition] = {
 @pytest.mark.parametrize("name", PAIRS)
 def test_items_of_undeclared_tuples_are_read_first(name: str, kind: str) -> None:
     random, on = drawing(), PAIRS[name]
-    for _ in range(20 if TIMES else 4):
+    for _ in range(20 if TIMES else 2):
         db = Database()
         tables = (db.table(tuple, name="a"), db.table(tuple, name="b"))
         rows: tuple[list[Any], list[Any]] = ([], [])
