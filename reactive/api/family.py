@@ -600,6 +600,8 @@ def drop(engine: Engine, table: Table[Any], *, views: bool, why: str) -> None:
     others = [leaf for leaf in found if engine.views.get(leaf.rank) not in own] if own else found
     if others and not views:
         raise PlanError(_refusal(engine, table, others))
+    if engine.catalog is not None and len(found) > len(own):
+        engine.catalog.end_constraints(table, {engine.views.get(leaf.rank) for leaf in found})
     if engine.journal is not None:
         engine.journal.forget(table)
     engine.db_lock.critical = True  # Ctrl-C comes when it is done

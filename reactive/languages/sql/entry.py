@@ -24,8 +24,10 @@ from reactive.languages.sql.queries.kinds import read_query as read_query
 from reactive.languages.sql.queries.query import SelectQuery
 from reactive.languages.sql.queries.text_recipes import TextRecipes
 from reactive.languages.sql.relation import make_relation
+from reactive.languages.sql.statements import commands
 from reactive.languages.sql.statements.changes import run
 from reactive.languages.sql.statements.kept import KeptStatements
+from reactive.languages.sql.statements.system_tables import system_table
 from reactive.languages.sql.terms.common_types import DIALECTS, Dialect
 from reactive.languages.sql.terms.errors import nearest, nesting_error, refuse_unread
 from reactive.languages.sql.terms.folding import with_folded_constants
@@ -45,8 +47,13 @@ from reactive.languages.sql.text.read import depth_of, parse_statement
 
 
 def query_relation(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
-    """Return the relation of a query; refuse statements and commands."""
+    """Return the relation of a query, or of a command that shows something; refuse statements."""
     catalog = catalog_of(engine)
+    command = commands.QUERY.match(text)
+    if command is not None:
+        around = scope_of(exp.Null(), text, dialect_of(engine), catalog, parameters)
+        explain = partial(_explain, engine, parameters)
+        text, parameters = commands.as_query(command[1], command[2], around, explain)
     if catalog.queries is None:
         catalog.queries = TextRecipes(catalog, partial(_translate_query, engine))
     copied = catalog.queries.find(text, parameters)
@@ -57,6 +64,15 @@ def query_relation(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any
     return make_relation(engine, node, schema, tuple(dict.fromkeys(environment.views)))
 
 
+def _explain(engine: Any, parameters: Mapping[str, Any], text: str, is_run: bool) -> list[str]:
+    """Return the lines of the plan of a query; `is_run` adds what a run of it takes."""
+    relation = query_relation(engine, text, parameters)
+    if not is_run:
+        return str(relation.explain()).splitlines()
+    with relation.materialize() as view:
+        return str(view.explain(analyze=True)).splitlines()
+
+
 def _translate_query(
     engine: Any, text: str, parameters: Mapping[str, Any], open_values: OpenValues | None = None
 ) -> tuple[plan.Node, BindingSchema, Environment]:
@@ -64,7 +80,7 @@ def _translate_query(
     tree, around = _read_statement(engine, text, parameters, open_values)
     if not isinstance(tree, exp.Query | exp.Values):
         word = text.split()[0].upper()
-        is_command = word in ("ANALYZE", "DESCRIBE", "EXPLAIN", "PRAGMA", "SET", "SHOW", "USE")
+        is_command = word in ("ANALYZE", "PRAGMA", "SET", "USE")
         raise PlanError(
             f"sql takes a query, not {word}\n  write SELECT ..."
             if is_command
@@ -86,6 +102,11 @@ def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
     """Run one statement, and return the number of rows that it changed."""
     engine = engine_of(db)
     catalog = catalog_of(engine)
+    command = commands.STATEMENT.match(text)
+    if command is not None:
+        around = scope_of(exp.Null(), text, dialect_of(engine), catalog, parameters)
+        asked = commands.run_command(command[1], command[2], around)
+        return 0 if asked is None else execute(db, *asked)
     for value in parameters.values():
         if value.__class__ not in PLAIN:
             parameters = {name: v() if is_parameter(v) else v for name, v in parameters.items()}
@@ -163,6 +184,7 @@ def catalog_of(engine: Any) -> Catalog:
     """Return the catalog of a database, made at the first call."""
     if engine.catalog is None:
         engine.catalog = Catalog(engine)
+        engine.catalog.system_table = system_table
         if engine.journal is not None and engine.journal.writes:
             from reactive.languages.sql.statements.stored_definitions import StoredDefinitions
 
@@ -223,11 +245,26 @@ def _of_rows(expr: Expr, bindings: int) -> Lifted:
 # SQL put together: which module reads what, and the plan of a text.
 
 
+SYSTEM = tuple(
+    getattr(exp, name)
+    for name in (
+        *("Anonymous", "CurrentVersion", "CurrentSchema", "CurrentDatabase", "CurrentCatalog"),
+        *("CurrentUser", "SessionUser"),
+    )
+    if hasattr(exp, name)
+)
+"""Nodes that may ask for the names of the database and the user."""
+
+
 def _read_value(node: Any, scope: Scope) -> TypedValue:
     """Return the value of a node; ARRAY of a query is an array of all its rows.
 
     `[x + 1 for x in l]` is one, too.
     """
+    if isinstance(node, SYSTEM):
+        found = commands.system_value(node, scope)
+        if found is not None:
+            return scalar.value(found, scope)
     if isinstance(node, exp.Array) and _is_of(exp.Comprehension, node.expressions):
         return lambdas.comprehension(node.expressions[0], scope)
     if isinstance(node, exp.Array) and _is_of_query(node.expressions):

@@ -39,7 +39,7 @@ Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any] | None
 Description: TypeAlias = tuple[str, str, None, None, None, None, bool]
 """Name, name of the type, and whether there may be NULL."""
 BEGINNING = re.compile(r"(?:\s+|--[^\n]*\n|/\*.*?\*/|\()*(\w*)", re.DOTALL)
-QUERIES = frozenset({"select", "with", "values", "from"})
+QUERIES = frozenset({"select", "with", "values", "from", "show", "describe", "desc", "explain"})
 ENDS = {"commit": "commit", "end": "commit", "rollback": "rollback", "abort": "rollback"}
 """The method that a statement about a transaction stands for; another one is `begin`."""
 OF_TRANSACTION = re.compile(
@@ -50,7 +50,7 @@ OF_TRANSACTION = re.compile(
 )
 """`begin`, `commit` and `rollback` of whole transactions."""
 ABOUT_TRANSACTIONS = frozenset({*ENDS, "begin", "start", "savepoint", "release"})
-OF_TABLES = frozenset({"create", "drop"})
+OF_TABLES = frozenset({"create", "drop", "alter", "prepare", "deallocate", "refresh", "comment"})
 """Statements that no transaction undoes, and that begin none."""
 
 

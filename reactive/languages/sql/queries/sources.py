@@ -158,8 +158,10 @@ def _with_joins(rows: PlannedRows, node: Any, around: Scope) -> PlannedRows:
 def _rows_of_table(node: Any, around: Scope) -> PlannedRows:
     """Return the rows of a table or view by its name; refuse an unknown name."""
     name = node.name
-    around.check_schema(node)
-    found = around.environment.find(name)
+    found = around.environment.catalog.system_table(node, around)
+    if found is None:
+        around.check_schema(node)
+        found = around.environment.find(name)
     if found is None:
         names = around.environment.names()
         raise around.error(

@@ -119,10 +119,11 @@ class _Alteration:
     def run(self) -> None:
         """Check everything, then change the table."""
         with self._engine.shaping(to_write=True):
-            if self._keeps_rows():
-                self._change_in_place()
-            else:
-                self._replace()
+            self._catalog.is_altering = True
+            try:
+                (self._change_in_place if self._keeps_rows() else self._replace)()
+            finally:
+                self._catalog.is_altering = False
             self._catalog.statements = self._catalog.queries = None
 
     def _keeps_rows(self) -> bool:
@@ -263,6 +264,8 @@ class _Alteration:
             folded = column.name.casefold()
             source = self._folded.sources.get(folded)
             cast = self._folded.casts.get(folded)
+            if source is None and folded == declared.filled.numbered and len(self._table):
+                raise around.error(None, f"rows that are there have no number {column.name!r}")
             if cast is not None:
                 values.append(self._cast(cast, column, before))
             elif source is None:

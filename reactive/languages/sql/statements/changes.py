@@ -94,12 +94,38 @@ def inserted_places(tree: Any, target: ChangedTable, around: Scope) -> list[int]
         places = [target.place(name, tree) for name in around.query(tree.expression).names]
     else:
         places = [target.place(c.name, c) for c in named]
-        places = places or list(range(len(target.schema.columns)))
+        places = places or _every_place(target, around)
     twice = next((place for place in places if places.count(place) > 1), None)
     if twice is not None:
         name = target.schema.names[twice]
         raise around.error(tree, f"column {name!r} is named twice in INSERT")
+    _check_filled(tree, target, places, around)
     return places
+
+
+def _every_place(target: ChangedTable, around: Scope) -> list[int]:
+    """Return the columns of an INSERT that names none; computed ones have a value in Postgres."""
+    every = range(len(target.schema.columns))
+    is_postgres = around.dialect.name == "postgres"
+    return [place for place in every if is_postgres or place not in target.computed]
+
+
+def _check_filled(tree: Any, target: ChangedTable, places: list[int], around: Scope) -> None:
+    """Refuse values other than DEFAULT for columns that the database fills."""
+    filled = set(target.computed)
+    if target.filled is not None and target.filled.is_always:
+        filled.add(target.numbers.place or 0)
+    for at, place in enumerate(places):
+        if place not in filled:
+            continue
+        rows = tree.expression.expressions if isinstance(tree.expression, exp.Values) else [None]
+        for row in rows:
+            cells = row.expressions if isinstance(row, exp.Tuple) else [row]
+            if at >= len(cells) or not is_default(cells[at]):
+                name = target.schema.names[place]
+                raise around.error(
+                    tree, f"column {name!r} is generated, and is given no value", "leave it out"
+                )
 
 
 def _has_conflict(tree: Any) -> bool:
@@ -404,12 +430,32 @@ def updated_values(assignments: Sequence[Any], target: ChangedTable, scope: Scop
             raise scope.error(each, "SET takes `column = value`")
         place = target.place(each.this.name, each.this)
         column = target.schema.columns[place]
+        if place in target.computed and not is_default(each.expression):
+            raise scope.error(each, f"column {column.name!r} is generated", "leave it out")
         if is_default(each.expression):
             values[place] = TypedValue(constant(target.defaults.get(column.name)), column.type)
         else:
             given = scope.value(each.expression)
             values[place] = _assign_value(each.expression, given, column.type, scope)
     return tuple_of(*map(as_optional, values))
+
+
+def truncate(tree: Any, around: Scope, db: Any) -> int:
+    """Remove all rows of tables in one commit, and return their number."""
+    targets = [ChangedTable(each, around).table for each in tree.expressions]
+    around.refuse_unread(tree)
+    count = sum(map(len, targets))
+    with db.transaction():
+        for table in targets:
+            table.clear()
+    return count
+
+
+def _commented(tree: Any) -> Any:
+    """Return the table of a COMMENT ON TABLE or COLUMN; comments are not kept."""
+    if isinstance(tree.this, exp.Column):
+        return exp.Table(this=tree.this.args.get("table"))
+    return tree.this
 
 
 # Statements that change a database: one transaction each.
@@ -433,6 +479,11 @@ def run(tree: Any, around: Scope, db: Any) -> int:
             return delete(tree, around, db)
         case exp.Alter():
             return alter(tree, around, db)
+        case exp.TruncateTable():
+            return truncate(tree, around, db)
+        case exp.Comment():
+            _ = tree.expression, tree.args.get("kind"), ChangedTable(_commented(tree), around)
+            return 0
         case exp.Drop():
             return drop_relations(tree, around, db)
         case exp.Query():

@@ -58,6 +58,8 @@ class Constraint:
     name: str | None = None
     of_rows: Any = None
     """The condition of a partial UNIQUE index."""
+    usual_name: str | None = None
+    """The name of a constraint without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,10 @@ def enforce(constraints: Sequence[Constraint], table: Any, around: Scope) -> lis
         for view in made:
             view.close()
         raise
+    catalog = around.environment.catalog
+    for each, view in zip(constraints, made, strict=True):
+        if each.name is not None or each.usual_name is not None:
+            catalog.constraint_names[id(view)] = each.name or each.usual_name
     if made:
         engine.constraints.setdefault(table.plan.number, []).extend(made)
     return made
@@ -171,6 +177,7 @@ def lift(views: Sequence[Any], table: Any, engine: Any) -> None:
         if view in held:
             held.remove(view)
         view.close()
+        engine.catalog.constraint_names.pop(id(view), None)
 
 
 def index(tree: Any, around: Scope, *, is_new: bool = True) -> int:

@@ -31,7 +31,8 @@ from reactive.languages.sql.statements.constraints import (
     index,
     take_constraints,
 )
-from reactive.languages.sql.statements.table_definition import TableDefinition
+from reactive.languages.sql.statements.generated import Filled, take_filled
+from reactive.languages.sql.statements.table_definition import TableDefinition, usual_names
 from reactive.languages.sql.statements.target import ChangedTable, run_plan
 from reactive.languages.sql.statements.views import column_names, create_view, drop_view
 from reactive.languages.sql.terms.errors import take
@@ -43,11 +44,7 @@ from reactive.languages.sql.terms.values import (
     unique_field_names,
 )
 
-REFUSED = {
-    exp.GeneratedAsIdentityColumnConstraint: "GENERATED",
-    exp.ComputedColumnConstraint: "GENERATED",
-    exp.AutoIncrementColumnConstraint: "AUTOINCREMENT",
-}
+REFUSED = {exp.AutoIncrementColumnConstraint: "AUTOINCREMENT"}
 
 
 def create(tree: Any, around: Scope, db: Any) -> int:
@@ -149,6 +146,7 @@ class Declared:
     lengths: dict[str, int]
     key_fields: tuple[str, ...]
     constraints: tuple[Constraint, ...]
+    filled: Filled = Filled({})
 
     @property
     def key(self) -> Any:
@@ -194,11 +192,16 @@ class Declared:
 
 def declare(tree: Any, name: str, around: Scope) -> Declared:
     """Read the columns and constraints of a CREATE TABLE."""
+    names = usual_names(tree, around)
     constraints = take_constraints(tree) if isinstance(tree.this, exp.Schema) else []
+    constraints = [replace(c, usual_name=n) for c, n in zip(constraints, names, strict=False)]
+    filled = take_filled(tree, around)
+    constraints += filled.constraints()
     with misreadings_told(tree, around):
         schema, defaults, key = _declared_columns(tree, around)
         lengths = _lengths(tree, around)
-    return _declared(name, schema, defaults, lengths, key, constraints)
+    made = _declared(name, schema, defaults, lengths, key, constraints)
+    return replace(made, filled=filled)
 
 
 def _declared(
@@ -392,7 +395,7 @@ def _key_name(node: Any) -> str:
 
 
 def _refuse(tree: Any, around: Scope) -> None:
-    """Refuse the constraints of CREATE TABLE that are not supported, such as GENERATED."""
+    """Refuse the constraints of CREATE TABLE that are not supported, such as AUTOINCREMENT."""
     for node in tree.this.walk():
         for kind, name in REFUSED.items():
             if isinstance(node, kind):

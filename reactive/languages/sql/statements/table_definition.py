@@ -28,8 +28,10 @@ Fail: TypeAlias = Callable[..., Exception]
 """Makes the error of a node: node, message, remedy."""
 CHECKED, UNIQUE = exp.CheckColumnConstraint, exp.UniqueColumnConstraint
 IS_KEY = (exp.PrimaryKey, exp.PrimaryKeyColumnConstraint)
+MADE = (exp.ComputedColumnConstraint, exp.GeneratedAsIdentityColumnConstraint)
 SUFFIXES = {CHECKED: "check", UNIQUE: "key", exp.ForeignKey: "fkey", exp.Reference: "fkey"}
 """Ends of the names that constraints have in Postgres."""
+CONSTRAINTS: Any = (*SUFFIXES, *IS_KEY)
 
 
 @record
@@ -119,6 +121,8 @@ class DefinitionTree:
         found = list[NamedConstraint]()
         names = set[str]()
         for node, columns, holder, given in self._constraints():
+            if not isinstance(node, CONSTRAINTS):
+                continue
             kind = "pkey" if isinstance(node, IS_KEY) else SUFFIXES[type(node)]
             shown = () if kind == "pkey" else columns
             if kind == "check":
@@ -139,7 +143,7 @@ class DefinitionTree:
             if isinstance(part, exp.ColumnDef):
                 for each in peek(part, "constraints") or ():
                     kind, given = peek(each, "kind"), peek(each, "this")
-                    if isinstance(kind, (*SUFFIXES, *IS_KEY)):
+                    if isinstance(kind, CONSTRAINTS):
                         yield kind, (_name(part),), part, None if given is None else given.name
             elif not isinstance(part, exp.Identifier):
                 is_named = isinstance(part, exp.Constraint)
@@ -224,6 +228,11 @@ class DefinitionTree:
                     f"alter table {self.name} drop constraint {each.name}",
                 )
             doomed.append(each)
+        for other in self.columns():
+            kinds = [peek(each, "kind") for each in peek(other, "constraints") or ()]
+            for kind in kinds if other is not column else ():
+                if isinstance(kind, MADE) and _reads(kind, folded):
+                    raise fail(named, f"column {_name(other)!r} is computed from {named.name!r}")
         for each in doomed:
             self._remove(each)
         for name, index in list(self.indexes.items()):
@@ -345,6 +354,19 @@ class DefinitionTree:
         else:
             raise fail(action, f"{action.sql()[:40]} is not supported")
         put(column, "constraints", kept)
+
+
+def usual_names(create: Any, around: Any) -> list[str]:
+    """Return the names of CHECK, UNIQUE and REFERENCES, those of columns first."""
+    if not isinstance(peek(create, "this"), exp.Schema):
+        return []
+    found = [
+        each
+        for each in DefinitionTree(create, around.dialect.name).constraints()
+        if not isinstance(each.node, IS_KEY)
+    ]
+    found.sort(key=lambda each: not isinstance(each.holder, exp.ColumnDef))
+    return [each.name for each in found]
 
 
 def _name(node: Any) -> str:

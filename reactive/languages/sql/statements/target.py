@@ -32,6 +32,7 @@ from optimizer.traverse import has_subqueries
 from reactive.api.internal_interface import engine_of, keyed_of
 from reactive.engine.codegen.functions import callable_of
 from reactive.errors import TableError, TransactionError
+from reactive.languages.sql.expressions.casts import convert_for_column
 from reactive.languages.sql.queries.grouping import failures_told, freed
 from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
 from reactive.languages.sql.queries.sources import pair_with_item
@@ -39,7 +40,12 @@ from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.sqlite.values import KeyBy
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.scope import Scope
-from reactive.languages.sql.terms.values import BindingColumn, BindingSchema, plan_with_columns
+from reactive.languages.sql.terms.values import (
+    BindingColumn,
+    BindingSchema,
+    as_optional,
+    plan_with_columns,
+)
 
 OF_NAMES: dict[str, type] = {"int": int, "float": float, "text": str, "bytes": bytes}
 """The classes of values of fields, by the kinds of their types."""
@@ -69,6 +75,15 @@ class ChangedTable:
         self._known_keys: KnownKeys = catalog.known_keys
         columns = self.schema.columns
         self._rowid = next((n for n, c in enumerate(columns) if _is_rowid(c)), None)
+        declared = catalog.declared.get(self.table.plan.number)
+        self.filled = None if declared is None else declared.filled
+        folded = [column.name.casefold() for column in columns]
+        if self.filled is not None and self.filled.numbered is not None:
+            self._rowid = folded.index(self.filled.numbered)
+        expressions: dict[str, Any] = {} if self.filled is None else self.filled.computed
+        self._expressions = [*expressions.values()]
+        self.computed = [folded.index(name) for name in expressions]
+        """The places of the columns that are computed."""
         checked = [c.type.affinity is not None or c.name in self.lengths for c in columns]
         self._is_checked = any(checked)
         """True if a column has a class or a length that values must have."""
@@ -114,10 +129,29 @@ class ChangedTable:
 
     def make_row(self, values: Sequence[Any]) -> Any:
         """Return the row with the given values; raise for a NULL, class or length not allowed."""
+        if self.computed:
+            values = self._with_computed(values)
         if self._is_checked or any(map(is_, values, repeat(None))):
             self._check_values(values)
         read = self.schema.columns[0].read
         return values[0] if read is None else self._make(values)
+
+    def _with_computed(self, values: Sequence[Any]) -> list[Any]:
+        """Return the values of a row with the computed ones."""
+        catalog, number = self._around.environment.catalog, self.table.plan.number
+        read = catalog.fillers.get(number)
+        if read is None:
+            scope = self.rows().scope(self._around)
+            nodes = zip(self.computed, self._expressions, strict=True)
+            made = [
+                as_optional(convert_for_column(scope.value(n), self.schema.columns[p].type, scope))
+                for p, n in nodes
+            ]
+            read = catalog.fillers[number] = callable_of(scope.function(tuple_of(*made)))
+        row = list(values)
+        for place, value in zip(self.computed, read(self._make(row)), strict=True):
+            row[place] = value
+        return row
 
     def _check_values(self, values: Sequence[Any]) -> None:
         """Raise for the first value with a NULL, class or length that its column does not allow."""

@@ -19,8 +19,9 @@ db.table(int, name="numbers")       one column `value`, the row itself
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from inspect import signature
@@ -51,6 +52,7 @@ from optimizer.record import record
 from reactive.api.extended import row_class
 from reactive.api.internal_interface import kept_views
 from reactive.api.relation import AnyRelation, Relation
+from reactive.engine.runtime.sql_names import quote_name
 from reactive.languages.sql.runtime.intervals import Interval, interval_parts
 from reactive.languages.sql.terms.types import (
     ANY,
@@ -64,6 +66,8 @@ from reactive.languages.sql.terms.types import (
     type_of_value,
     with_affinity,
 )
+
+log = logging.getLogger("reactive")
 
 
 @record
@@ -320,10 +324,20 @@ class Catalog:
         """The statements that define views, by their folded names."""
         self.stored: Any = None
         """The definitions in the file of a durable database; None of one in memory."""
+        self.fillers: dict[int, Any] = {}
+        """Functions of a row that return its computed columns, by the numbers of tables."""
+        self.constraint_names: dict[int, str] = {}
+        """The names of constraints, by the identities of their views."""
+        self.is_altering = False
+        """True while ALTER TABLE replaces a table, whose constraints are made again."""
         self.standing: dict[str, Any] = {}
         """Tables by folded names that stand in for those that ALTER TABLE replaces."""
         self.indexes: dict[str, tuple[int, list[Any]]] = {}
         """Declared indexes by their folded names: the table, and the views of a UNIQUE one."""
+        self.system_table: Callable[[Any, Any], NamedPlan | None] = lambda node, around: None
+        """Function from a name in FROM to the table of names that it stands for, or None."""
+        self.prepared: dict[str, str] = {}
+        """Texts of prepared statements, by their folded names."""
         self.statements: Any = None
         """Statements that were run, kept to be run again."""
         self.queries: Any = None
@@ -337,6 +351,27 @@ class Catalog:
         if self.stored is not None:
             self.stored.define_table(self.engine.tables[number], definition)
 
+    def end_constraints(self, table: Any, views: Container[Any]) -> None:
+        """End the constraints of other tables that read a table that is dropped, and say so."""
+        if self.is_altering:
+            return
+        for number, held in self.engine.constraints.items():
+            if number == table.plan.number:
+                continue
+            for view in [view for view in held if view in views]:
+                name = self.constraint_names.pop(id(view), None)
+                other = self.engine.tables[number]
+                log.warning(
+                    "dropping table %r ends the constraint %s of table %r",
+                    *(table.name, name, other.name),
+                )
+                held.remove(view)
+                if name is not None and number in self.definitions:
+                    text = (
+                        f"alter table {quote_name(other.name)} drop constraint {quote_name(name)}"
+                    )
+                    self.define(number, self.definitions[number].extended(text, {}))
+
     def forget(self, number: int) -> None:
         """Discard the declarations of a dropped table."""
         if self.stored is not None and number in self.definitions:
@@ -347,6 +382,7 @@ class Catalog:
             self.lengths,
             self.definitions,
             self.declared,
+            self.fillers,
         ):
             declared.pop(number, None)
         for name in [name for name, (of, _) in self.indexes.items() if of == number]:

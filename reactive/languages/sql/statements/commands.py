@@ -1,0 +1,148 @@
+"""Commands: SHOW TABLES, DESCRIBE, EXPLAIN, and prepared statements, as queries and statements.
+
+    show tables              select table_name as name from information_schema.tables ...
+    describe t               select column_name, ... from information_schema.columns ...
+    explain select ...       the lines of `relation.explain()`; with ANALYZE those of its view
+    prepare q as ...         keeps the text, which `execute q(1, 'a')` runs with `$1` and `$2`
+
+State:  the texts of prepared statements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from sqlglot import exp
+
+from optimizer.errors import PlanError
+from reactive.languages.sql.queries.grouping import evaluated_constant
+from reactive.languages.sql.terms.errors import nearest
+from reactive.languages.sql.terms.scope import Scope
+from reactive.languages.sql.text.read import LEFT_ALONE, parse_statement
+
+Asked: TypeAlias = tuple[str, Mapping[str, Any]]
+"""A text and its parameters."""
+QUERY = re.compile(r"\s*(show|describe|desc|explain|execute)\b\s*(.*?)[\s;]*\Z", re.I | re.DOTALL)
+STATEMENT = re.compile(
+    r"\s*(prepare|execute|deallocate|refresh)\b\s*(.*?)[\s;]*\Z", re.I | re.DOTALL
+)
+PREPARED = re.compile(r"(\w+)\s*(?:\([^)]*\)\s*)?as\s+(.*)\Z", re.I | re.DOTALL)
+EXECUTED = re.compile(r"(\w+)\s*(?:\((.*)\))?\Z", re.DOTALL)
+PLACE = re.compile(LEFT_ALONE + r"|\$(\d+)|(\?)(\d*)", re.DOTALL)
+
+
+def as_query(
+    word: str, rest: str, around: Scope, explain: Callable[[str, bool], list[str]]
+) -> Asked:
+    """Return the query that a command stands for.
+
+    explain: returns the lines for a query; the second argument asks for a run.
+    """
+    match word.lower():
+        case "show" if rest.lower() in ("tables", "all tables"):
+            return "select table_name as name from information_schema.tables order by 1", {}
+        case "describe" | "desc":
+            name = rest.removeprefix("table ").strip().strip('"')
+            catalog = around.environment.catalog
+            if catalog.find(name) is None:
+                near = nearest(name, catalog.names())
+                raise PlanError(f"there is no table or view {name!r}{near}")
+            return DESCRIBED, {"described": name.casefold()}
+        case "explain":
+            is_run = re.match(r"analy[sz]e\b", rest, re.I)
+            lines = explain(rest[is_run.end() :] if is_run else rest, bool(is_run))
+            rows = [
+                f"({n}, '{line.replace(chr(39), chr(39) * 2)}')" for n, line in enumerate(lines)
+            ]
+            return f"select line from (values {', '.join(rows)}) as t(n, line) order by n", {}
+        case "execute":
+            return executed(rest, around)
+    raise PlanError(f"{word.upper()} {rest[:40]} is not supported\n  show tables; describe t")
+
+
+DESCRIBED = """select column_name, data_type as column_type, is_nullable, column_default
+    from information_schema.columns where lower(table_name) = :described
+    order by ordinal_position"""
+
+
+def run_command(word: str, rest: str, around: Scope) -> Asked | None:
+    """Run a command about prepared statements; return the statement of EXECUTE, else None."""
+    catalog = around.environment.catalog
+    match word.lower():
+        case "prepare":
+            found = PREPARED.match(rest)
+            if found is None:
+                raise PlanError("PREPARE takes a name and a statement\n  prepare q as select ...")
+            if found[1].casefold() in catalog.prepared:
+                raise PlanError(f"there is a prepared statement {found[1]!r} already")
+            catalog.prepared[found[1].casefold()] = found[2]
+        case "deallocate":
+            name = rest.split()[-1].casefold() if rest else ""
+            if name == "all":
+                catalog.prepared.clear()
+            elif catalog.prepared.pop(name, None) is None:
+                raise _unknown(name, catalog)
+        case "refresh":
+            name = rest.split()[-1] if rest else ""
+            if catalog.find(name.strip('"')) is None or "view" not in rest.lower():
+                raise PlanError(f"REFRESH {rest[:40]} is not supported: views are always fresh")
+        case "execute":
+            return executed(rest, around)
+    return None
+
+
+def executed(rest: str, around: Scope) -> Asked:
+    """Return the text of a prepared statement, and the values that EXECUTE gives."""
+    catalog, found = around.environment.catalog, EXECUTED.match(rest)
+    if found is None:
+        raise PlanError("EXECUTE takes the name of a prepared statement\n  execute q(1, 'a')")
+    text = catalog.prepared.get(found[1].casefold())
+    if text is None:
+        raise _unknown(found[1], catalog)
+    values = []
+    if (found[2] or "").strip():
+        around = around.of_text(f"select {found[2]}", around.constants)
+        tree = parse_statement(around.text, around.dialect)
+        values = [evaluated_constant(each, around, None) for each in tree.expressions]
+    count = 0
+
+    def name(place: re.Match[str]) -> str:
+        nonlocal count
+        if not place[1] and not place[2]:
+            return place[0]
+        number = int(place[1] or place[3] or count + 1)
+        count = max(count, number)
+        return f":value_{number}"
+
+    named = PLACE.sub(name, text)
+    if count != len(values):
+        raise PlanError(f"prepared statement {found[1]!r} takes {count} values, not {len(values)}")
+    return named, {f"value_{place}": value for place, value in enumerate(values, 1)}
+
+
+def _unknown(name: str, catalog: Any) -> PlanError:
+    return PlanError(
+        f"there is no prepared statement {name!r}{nearest(name, catalog.prepared)}\n"
+        "  prepare q as select ..."
+    )
+
+
+def system_value(node: Any, around: Scope) -> Any:
+    """Return the constant of a function that clients ask at connection; None of another node."""
+    name = getattr(node, "key", "")
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower().replace("_", "")
+        name = "currentversion" if name in ("version", "sqliteversion") else name
+        if node.expressions:
+            return None
+    value = {
+        "currentversion": "reactive-collections",
+        "currentschema": "public" if around.dialect.name == "postgres" else "main",
+        "currentdatabase": "postgres" if around.dialect.name == "postgres" else "memory",
+        "currentcatalog": "postgres" if around.dialect.name == "postgres" else "memory",
+        "currentuser": around.dialect.name,
+        "sessionuser": around.dialect.name,
+    }.get(name)
+    return None if value is None else exp.Literal.string(value)

@@ -1,0 +1,210 @@
+"""Tables of names: `information_schema`, and `sqlite_master` in the dialect of SQLite.
+
+    information_schema.tables, columns, schemata, table_constraints, key_column_usage
+
+Their rows are those of the moment at which a query is made: a query of them does not follow later
+statements.
+
+Cost:   O(columns of the database) for each query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sqlglot import exp
+
+from reactive.languages.sql.statements.table_definition import CHECKED, IS_KEY, UNIQUE
+from reactive.languages.sql.terms.scope import Scope
+from reactive.languages.sql.terms.types import sql_name
+from reactive.languages.sql.terms.values import NamedPlan
+
+OWN = "information_schema"
+Rows = Iterator[tuple[Any, ...]]
+SCHEMAS = {
+    "duckdb": ("memory", "main"),
+    "postgres": ("postgres", "public"),
+    "sqlite": ("main", "main"),
+}
+"""Names of the catalog and the schema that all tables are in."""
+OF_POSTGRES = {
+    "DOUBLE": "double precision",
+    "VARCHAR": "text",
+    "BLOB": "bytea",
+    "TIMESTAMP": "timestamp without time zone",
+}
+
+
+def system_table(node: Any, around: Scope) -> NamedPlan | None:
+    """Return the rows of a table of names that FROM names; None of another table."""
+    name, schema = node.name.casefold(), (node.db or "").casefold()
+    found = TABLES.get(name) if schema == OWN else None
+    if (
+        not schema
+        and around.dialect.name == "sqlite"
+        and name in ("sqlite_master", "sqlite_schema")
+    ):
+        found = (_master, ("type", "name", "tbl_name", "rootpage", "sql"))
+    if found is None:
+        if schema == OWN:
+            raise around.error(
+                node, f"there is no table {node.name!r} in {OWN}", f"there are {', '.join(TABLES)}"
+            )
+        return None
+    _ = node.args.get("db")
+    around.environment.from_catalog.add(OWN)  # which is no table: the query is read each time
+    catalog = around.environment.catalog
+    if catalog.stored is not None:
+        catalog.stored.open_all()
+    make, names = found
+    rows = sorted(make(around), key=lambda row: tuple(map(str, row)))
+    has_types = around.dialect.name != "sqlite"
+    query = around.query(_values(rows, names, has_types=has_types))
+    made: NamedPlan = query.as_source(names)
+    return made
+
+
+def _values(rows: list[tuple[Any, ...]], names: tuple[str, ...], *, has_types: bool) -> Any:
+    """Return a query of constant rows."""
+
+    def made(value: Any, name: str) -> Any:
+        """Return a constant with a name, and with a type where types are declared."""
+        node = exp.convert(value)
+        if has_types:
+            node = exp.cast(node, "int" if name in NUMBERS else "text")
+        return node.as_(name)
+
+    parts = [
+        exp.select(*map(made, row, names), copy=False) for row in rows or [(None,) * len(names)]
+    ]
+    if not rows:
+        return parts[0].where(exp.false())
+    found: Any = parts[0]
+    for part in parts[1:]:
+        found = exp.Union(this=found, expression=part, distinct=False)
+    return found
+
+
+NUMBERS = frozenset({"ordinal_position", "rootpage"})
+
+
+def _relations(around: Scope) -> Iterator[tuple[str, str, Any]]:
+    """Yield the name, the kind and the columns of each table and view."""
+    catalog = around.environment.catalog
+    seen = set()
+    for table in catalog.engine.tables.values():
+        if table.name is not None and table.plan.stored:
+            seen.add(table.name)
+            columns = catalog.schema_of(table).columns
+            yield table.name, "BASE TABLE", [(c.name, c.type, c.nullable) for c in columns]
+    named = [*catalog.views, *catalog.kept, *(v.name for v in catalog.engine.live_views())]
+    for name in named:
+        found = None if name is None or name in seen else catalog.find(name)
+        if found is not None:
+            seen.add(name)
+            yield name, "VIEW", [(n, value.type, value.nullable) for n, value in found.columns]
+
+
+def _tables(around: Scope) -> Rows:
+    place = SCHEMAS[around.dialect.name]
+    for name, kind, _ in _relations(around):
+        yield (*place, name, kind)
+
+
+def _columns(around: Scope) -> Rows:
+    catalog, place = around.environment.catalog, SCHEMAS[around.dialect.name]
+    for name, _, columns in _relations(around):
+        table = catalog.table(name)
+        defaults = {} if table is None else catalog.defaults.get(table.plan.number, {})
+        for number, (column, kind, nullable) in enumerate(columns, 1):
+            default = defaults.get(column)
+            shown = None if default is None else exp.convert(default).sql(around.dialect.name)
+            is_nullable = "YES" if nullable else "NO"
+            yield (*place, name, column, number, shown, is_nullable, _type_name(kind, around))
+
+
+def _type_name(kind: Any, around: Scope) -> str:
+    """Return the name of a type in the dialect."""
+    name = sql_name(kind)
+    return OF_POSTGRES.get(name, name.lower()) if around.dialect.name == "postgres" else name
+
+
+def _schemata(around: Scope) -> Rows:
+    catalog, schema = SCHEMAS[around.dialect.name]
+    for name in (schema, OWN):
+        yield catalog, name
+
+
+def _constraints(around: Scope) -> Iterator[tuple[str, Any]]:
+    """Yield the name of each table with its constraints."""
+    catalog = around.environment.catalog
+    for number, definition in catalog.definitions.items():
+        name = catalog.engine.tables[number].name
+        for each in definition.folded().constraints():
+            yield name, each
+
+
+def _table_constraints(around: Scope) -> Rows:
+    place = SCHEMAS[around.dialect.name]
+    for name, each in _constraints(around):
+        yield (*place, each.name, place[1], name, _kind_of(each.node))
+
+
+def _kind_of(node: Any) -> str:
+    """Return the kind of a constraint."""
+    if isinstance(node, IS_KEY):
+        return "PRIMARY KEY"
+    return (
+        "UNIQUE"
+        if isinstance(node, UNIQUE)
+        else "CHECK"
+        if isinstance(node, CHECKED)
+        else "FOREIGN KEY"
+    )
+
+
+def _key_columns(around: Scope) -> Rows:
+    place = SCHEMAS[around.dialect.name]
+    for name, each in _constraints(around):
+        for number, column in enumerate(each.columns, 1):
+            if not isinstance(each.node, CHECKED):
+                yield (*place, each.name, place[1], name, column, number)
+
+
+def _master(around: Scope) -> Rows:
+    catalog = around.environment.catalog
+    for name, kind, _ in _relations(around):
+        table, sql = catalog.table(name), None
+        if table is not None and table.plan.number in catalog.definitions:
+            sql = catalog.definitions[table.plan.number].folded().create.sql("sqlite")
+        elif name.casefold() in catalog.view_texts:
+            sql = catalog.view_texts[name.casefold()].text
+        yield "view" if kind == "VIEW" else "table", name, name, 0, sql
+
+
+TABLES: dict[str, tuple[Callable[[Scope], Rows], tuple[str, ...]]] = {
+    "tables": (_tables, ("table_catalog", "table_schema", "table_name", "table_type")),
+    "columns": (
+        _columns,
+        (
+            *("table_catalog", "table_schema", "table_name", "column_name", "ordinal_position"),
+            *("column_default", "is_nullable", "data_type"),
+        ),
+    ),
+    "schemata": (_schemata, ("catalog_name", "schema_name")),
+    "table_constraints": (
+        _table_constraints,
+        (
+            *("constraint_catalog", "constraint_schema", "constraint_name"),
+            *("table_schema", "table_name", "constraint_type"),
+        ),
+    ),
+    "key_column_usage": (
+        _key_columns,
+        (
+            *("constraint_catalog", "constraint_schema", "constraint_name"),
+            *("table_schema", "table_name", "column_name", "ordinal_position"),
+        ),
+    ),
+}
