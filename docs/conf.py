@@ -33,6 +33,8 @@ CONTENTS = {
         "types",
         "recursion",
         "lattices",
+        "rings",
+        "own_operators",
         "datalog",
         "tracked",
         "tracked_lists",

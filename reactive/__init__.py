@@ -118,6 +118,7 @@ if TYPE_CHECKING:
     from reactive.engine.collections.time_windows import TimeWindow, TimeWindows
     from reactive.engine.collections.weight_tree import ZSet
     from reactive.engine.dataflow.delta import to_python
+    from reactive.engine.operators.own_operator import Operator
     from reactive.engine.runtime.lag import Lag
     from reactive.engine.transactions.patches import Patch
     from reactive.engine.transactions.transaction import Transaction
@@ -178,6 +179,7 @@ __all__ = [
     "OffloadError",
     "OffloadStatus",
     "Offloaded",
+    "Operator",
     "OperatorStats",
     "OrderedQuery",
     "OrderedRelation",
@@ -282,6 +284,7 @@ __getattr__ = make_module_getattr(
         "NotifySource": "reactive.borders.sources.postgres.notify",
         "OffloadStatus": "reactive.borders.offload.backend",
         "Offloaded": "reactive.borders.offload.backend",
+        "Operator": "reactive.engine.operators.own_operator",
         "OperatorStats": "reactive.api.stats",
         "OrderedQuery": "reactive.api.family",
         "OrderedView": "reactive.api.ordered_view",

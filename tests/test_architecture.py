@@ -71,7 +71,18 @@ ROOT_MODULES = {
         "record",
         "traverse",
     },
-    "reactive": {"__init__", "database", "datalog", "errors", "lattices", "mypy", "parts", "sql"},
+    "reactive": {
+        "__init__",
+        "database",
+        "datalog",
+        "errors",
+        "lattices",
+        "mypy",
+        "parts",
+        "rings",
+        "sql",
+        "testing",
+    },
     "spark_backend": {"__init__", "offload"},
 }
 BELOW_ROOMS = ("earlier_names", "errors", "lazy", "record")

@@ -40,6 +40,7 @@ from optimizer.expr import (
     Attempt,
     Call,
     Conditional,
+    Constant,
     Expr,
     First,
     Lifted,
@@ -201,7 +202,7 @@ def _over_join(
     """
     called = [] if node.key is None else [node.key]
     for folded in node.aggregates:
-        if folded.name not in KNOWN or folded.functions:
+        if (folded.name not in KNOWN and not is_of_ring(folded)) or folded.functions:
             return None
         if folded.name != "Count" and folded.value is None:
             return None
@@ -443,6 +444,19 @@ def _tests_of_pairs(join: KEYED) -> tuple[Expr, ...] | None:
     return tuple(conjuncts(asked.body)) if isinstance(asked, Lifted) else None
 
 
+class InRing(Pure):
+    """Base of callables of expressions that return values of a ring of the user's."""
+
+    __slots__ = ()
+    is_commutative: bool
+    """False if the order of the factors of a product matters."""
+
+
+def is_of_ring(folded: plan.Folded) -> bool:
+    """Return True for an aggregate that sums values of a ring of the user's."""
+    return hasattr(folded.accumulator, "ring")
+
+
 class _Pairs:
     """The pairs of a join, whose left row has `count` bindings."""
 
@@ -490,7 +504,7 @@ class _Pairs:
         found: list[Expr | None] = [None, None]
         for factor in _factors_of(expr):
             place = self.side(factor) if reads(factor) else LEFT
-            if place is None:
+            if place is None or (place == LEFT and found[RIGHT] and not _commutes(factor)):
                 return None
             before = found[place]
             found[place] = factor if before is None else Operation("*", (before, factor))
@@ -502,6 +516,15 @@ class _Pairs:
         if not read or (read & self._right and read - self._right):
             return None
         return RIGHT if read & self._right else LEFT
+
+
+def _commutes(factor: Expr) -> bool:
+    """Return False for a value of a ring whose products depend on their order."""
+    match factor:
+        case Call(Constant(InRing() as of)):
+            return of.is_commutative
+        case _:
+            return True
 
 
 def _factors_of(expr: Expr) -> list[Expr]:

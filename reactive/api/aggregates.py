@@ -8,10 +8,10 @@ result of `zero` for Aggregate and Monoid.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from typing_extensions import TypeVarTuple, Unpack
 
@@ -20,7 +20,9 @@ from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
 from optimizer.expr import Function
+from optimizer.expressions.knowledge import Shapes
 from optimizer.plan import Folded
+from reactive.api import rings
 from reactive.api.columns import take_callable
 from reactive.engine.collections.bag import Bag
 from reactive.engine.operators import tolerant
@@ -33,10 +35,14 @@ from reactive.engine.operators.accumulators import (
     MaxAccumulator,
     MinAccumulator,
     MonoidAccumulator,
+    RingAccumulator,
     SumAccumulator,
     UserAccumulator,
 )
 from reactive.engine.runtime.boundary import outermost
+
+if TYPE_CHECKING:
+    from reactive.api.rings import Ring
 
 Ts = TypeVarTuple("Ts")
 
@@ -75,6 +81,7 @@ class Aggregation(Generic[*Ts, R]):
         self._accumulator = accumulator
         self._of = of
         self._functions: tuple[Opaque, ...] = ()
+        self._ring: Any = None
 
     def _value(self, take: Callable[[Any, str], Function]) -> Function | None:
         """Return the callable for its values as a part of the plan; None if it reads the row."""
@@ -278,8 +285,13 @@ class Aggregate(Aggregation[*Ts, Out]):
     of: callable, row -> value, or the name of a field; by default the row (a tuple, if it has
         several bindings).
 
-    State: one state per group. Cost: one call per changed copy of a row.
-    Source: [dbsp] linear aggregation.
+    ring: a `reactive.rings.Ring`, in place of `zero`, `add` and `remove`: the aggregate is the sum
+        over the rows of the products of the values of their bindings. `of` is then a list of a
+        callable for each binding, row of that binding -> value of the ring; None for `ring.one`.
+
+    State: one state per group. Cost: one call per changed copy of a row. Over a join, an aggregate
+    with a ring is kept as sums on its sides, so that a change costs a product for each changed key.
+    Source: [dbsp] linear aggregation; F-IVM for rings.
 
     >>> from reactive import Aggregate, Database
     >>> db = Database()
@@ -312,17 +324,39 @@ class Aggregate(Aggregation[*Ts, Out]):
         is_zero: Callable[[S], object] | None = None,
         of: Callable[[Unpack[Ts]], Any] | str | None = None,
     ) -> None: ...
+    @overload
+    def __init__(
+        self: Aggregate[*Ts, Any],
+        *,
+        ring: Ring[S],
+        of: Callable[[Unpack[Ts]], S] | Sequence[Callable[[Any], S] | None],
+    ) -> None: ...
     @outermost
     def __init__(
         self,
-        zero: S,
-        add: Callable[[S, Any], S],
-        remove: Callable[[S, Any], S],
-        result: Callable[[S], Out] | None = None,
+        zero: Any = None,
+        add: Any = None,
+        remove: Any = None,
+        result: Any = None,
         *,
-        is_zero: Callable[[S], object] | None = None,
-        of: Callable[[Unpack[Ts]], Any] | str | None = None,
+        is_zero: Callable[[Any], object] | None = None,
+        of: Any = None,
+        ring: Any = None,
     ) -> None:
+        if ring is not None:
+            if any(each is not None for each in (zero, add, remove, result, is_zero)):
+                raise PlanError(
+                    "Aggregate takes a ring, or zero, add and remove, not both\n"
+                    "  Aggregate(ring=R, of=[f, g]); the result is that of the ring"
+                )
+            super().__init__(RingAccumulator(ring=ring), None)
+            self._ring = rings.take_factors(ring, of)
+            return
+        if add is None or remove is None:
+            raise PlanError(
+                "Aggregate takes zero, add and remove, or a ring\n"
+                "  Aggregate(0, lambda s, v: s + v, lambda s, v: s - v)"
+            )
         plus = take_callable(add, 2, "the add of Aggregate")
         minus = take_callable(remove, 2, "the remove of Aggregate")
         finish = None if result is None else take_callable(result, 1, "the result of Aggregate")
@@ -387,8 +421,12 @@ class Monoid(Aggregation[*Ts, Out]):
         self._functions = tuple(f for f in (combined, finish) if f is not None)
 
 
-def make_fold(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function]) -> Folded:
+def make_fold(
+    aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function], of: Shapes = ()
+) -> Folded:
     """Return the aggregate as a part of the plan; `take` lifts its callable for a named role.
+
+    `of` are the shapes of the bindings, which an aggregate over a ring reads one by one.
 
     Raises
     ------
@@ -399,7 +437,7 @@ def make_fold(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Funct
         hint = f"write {aggregate.__name__}(...)" if known else _HINT
         raise PlanError(f"aggregate takes aggregates, not {aggregate!r}\n  {hint}")
     name, own_name = _base_of(type(aggregate)), type(aggregate).__name__
-    value = aggregate._value(take)
+    value = aggregate._value(take) if aggregate._ring is None else aggregate._ring.value(of)
     accumulator = aggregate._accumulator
     instead = None
     if isinstance(accumulator, UserAccumulator | MonoidAccumulator):

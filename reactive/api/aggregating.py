@@ -1,4 +1,4 @@
-"""`aggregate` of all rows, as relations have it.
+"""`aggregate` of all rows, and `through` an operator of the user's own, as relations have them.
 
 Its types are exact to eight aggregates, and with `as_=` the class of the record.
 """
@@ -12,14 +12,21 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.plans.properties import name_columns as with_names
-from reactive.api import extended
+from optimizer.plans.properties import shapes
+from reactive.api import extended, through
 from reactive.api.aggregates import Aggregation, make_fold
 from reactive.engine.runtime.boundary import boundary
 
 if TYPE_CHECKING:
     from reactive.api.relation import Relation
+    from reactive.engine.operators.own_operator import Operator
 
 Ts = TypeVarTuple("Ts")
+Cs = TypeVarTuple("Cs")
+A = TypeVar("A")
+B = TypeVar("B")
+U = TypeVar("U")
+V = TypeVar("V")
 R = TypeVar("R")
 A1 = TypeVar("A1")
 A2 = TypeVar("A2")
@@ -155,6 +162,60 @@ class Aggregating(Generic[*Ts]):
         return self._aggregate_rows(aggregates, named, as_)
 
 
+@boundary
+class Operated(Generic[*Ts]):
+    """Base of relations, whose rows can pass through operators of the user's own."""
+
+    @overload
+    def through(
+        self: Operated[U],
+        operator: type[Operator[U, V]],
+        *others: Relation[*tuple[Any, ...]],
+        **arguments: Any,
+    ) -> Relation[V]: ...
+    @overload
+    def through(
+        self: Operated[A, B, *Cs],
+        operator: type[Operator[tuple[A, B, *Cs], V]],
+        *others: Relation[*tuple[Any, ...]],
+        **arguments: Any,
+    ) -> Relation[V]: ...
+    def through(self: Any, operator: Any, *others: Any, **arguments: Any) -> Any:
+        """Return the rows of an operator of your own, which turns changes into changes.
+
+        Parameters
+        ----------
+        operator: a class derived from `Operator`. Its `step` takes one delta for this relation and
+            one for each of `others`; rows of several bindings are tuples.
+        others: more relations to read.
+        arguments: arguments of `operator.__init__`. Operators of one class with equal arguments,
+            over equal relations, are one.
+
+        State and cost: those of the operator; its rows, if it has no `contents`.
+        Source: [dbsp] definition 3.1.
+
+        Raises
+        ------
+        PlanError: `operator` is no such class, its `step` takes another number of deltas, or the
+            relations belong to two databases.
+
+        >>> from reactive import Database, Operator
+        >>> class Doubled(Operator[int, int]):
+        ...     def step(self, numbers):
+        ...         return [(2 * number, weight) for number, weight in numbers]
+        >>> numbers = Database().table(int)
+        >>> view = numbers.through(Doubled).materialize()
+        >>> numbers.add_all([3, 4])
+        >>> sorted(view)
+        [6, 8]
+        """
+        for other in others:
+            self._check_other("through", other)
+        sources = (self.plan, *(other.plan for other in others))
+        made = through.plan_through(operator, sources, arguments, self._engine)
+        return self._new(made, *others)
+
+
 def make_aggregates(
     relation: Any,
     make: Callable[[plan.Node], Any],
@@ -170,7 +231,7 @@ def make_aggregates(
     _check_aggregates(aggregates, named, as_)
     given = (*aggregates, *named.values())
     of, key_name = key
-    folds = tuple(make_fold(a, relation._take) for a in given)
+    folds = tuple(make_fold(a, relation._take, shapes(relation.plan)) for a in given)
     made = make(plan.Aggregate(relation.plan, of, folds))
     if not named:
         return made

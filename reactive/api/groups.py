@@ -11,6 +11,7 @@ from optimizer.expr import Function
 from optimizer.expressions.text import written
 from optimizer.rewriting import report
 from reactive.api import literal as each_group
+from reactive.api import through
 from reactive.api.aggregates import Aggregation, Less, Nulls, SortKey, reverse_sort_key, sort_keys
 from reactive.api.aggregating import make_aggregates
 from reactive.api.columns import take_callable
@@ -22,6 +23,7 @@ from reactive.engine.runtime.foreign_names import OF_GROUPS
 if TYPE_CHECKING:
     from reactive.api.named_groups import NamedGroups
     from reactive.api.relation import GroupedRelation, Relation
+    from reactive.engine.operators.own_operator import Operator
 
 Ts = TypeVarTuple("Ts")
 K = TypeVar("K")
@@ -85,6 +87,47 @@ class PerGroup(Generic[K, *Ts]):
         """
         made = take_callable(function, 2, "reduce")
         return self._relation._new(plan.Reduce(self._relation.plan, self._key, made))
+
+    @overload
+    def through(
+        self: PerGroup[K, U], operator: type[Operator[U, V]], **arguments: Any
+    ) -> Relation[K, V]: ...
+    @overload
+    def through(
+        self: PerGroup[K, A, B, *Cs],
+        operator: type[Operator[tuple[A, B, *Cs], V]],
+        **arguments: Any,
+    ) -> Relation[K, V]: ...
+    def through(self: Any, operator: Any, **arguments: Any) -> Any:
+        """Return the rows of one operator of your own for each group, after the key of the group.
+
+        Parameters
+        ----------
+        operator: a class derived from `Operator`; see `Relation.through`. A group has an operator
+            while it has a row.
+        arguments: arguments of `operator.__init__`.
+
+        State and cost: those of the operators.
+
+        Raises
+        ------
+        PlanError: `operator` is no such class.
+
+        >>> from reactive import Database, Operator
+        >>> class Lengths(Operator[str, int]):
+        ...     def step(self, words):
+        ...         return [(len(word), weight) for word, weight in words]
+        >>> words = Database().table(str)
+        >>> view = words.group_by(lambda w: w[0]).through(Lengths).materialize()
+        >>> words.add_all(["to", "that", "be"])
+        >>> sorted(view)
+        [('b', 2), ('t', 2), ('t', 4)]
+        """
+        relation = self._relation
+        made = through.plan_through_groups(
+            operator, relation.plan, self._key, arguments, relation._engine
+        )
+        return relation._new(made)
 
     def each(self, query: Callable[[Relation[*Ts]], Relation[*Us]]) -> Relation[K, *Us]:
         """Run a query on each group, and return its rows after the key of the group.

@@ -492,11 +492,21 @@ def plan_apply(function: Callable[..., Iterable[Any]], sources: tuple[plan.Node,
         name=f"apply({own.name}): whole relations, at each change of one",
         identity=("apply", own.identity, len(sources)),
     )
+    return one_group(number_relations(sources), whole)
+
+
+def one_group(rows: plan.Node, function: Function) -> plan.Node:
+    """Return the plan of the rows that a function makes of all rows together."""
+    of_key = plan.Reduce(rows, _function(constant(None), 1), function)
+    return plan.Select(of_key, _function(Parameter(1), 2))
+
+
+def number_relations(sources: tuple[plan.Node, ...]) -> plan.Node:
+    """Return the rows of relations, each with the number of its relation, and `BEGIN`."""
     rows: plan.Node = literals.values([BEGIN])
     for place, source in enumerate(sources):
         rows = plan.UnionAll(rows, _number_rows(source, place))
-    of_key = plan.Reduce(rows, _function(constant(None), 1), whole)
-    return plan.Select(of_key, _function(Parameter(1), 2))
+    return rows
 
 
 def _number_rows(source: plan.Node, place: int) -> plan.Node:

@@ -36,7 +36,7 @@ from optimizer.traverse import has_subqueries
 from reactive.api import comprehending, display, nesting, over_time, window_bindings
 from reactive.api import windows as time_windows
 from reactive.api.aggregates import Less, Nulls, SortKey, sort_keys
-from reactive.api.aggregating import Aggregating, make_aggregates
+from reactive.api.aggregating import Aggregating, Operated, make_aggregates
 from reactive.api.borders import making
 from reactive.api.columns import Column, Live, is_parameter, name_of, plan_of_count, take_callable
 from reactive.api.conditions import Extending, Key, On, match_of, side_of, where_of
@@ -74,7 +74,7 @@ R = TypeVar("R")
 
 
 @boundary
-class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts]):
+class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts], Operated[*Ts]):
     """A query over tables. It carries one or more bindings side by side; `join` appends one.
 
     Callables get one argument per binding. A row of a relation with one binding is the value

@@ -33,6 +33,7 @@ NOT_DRAWN = {
     "tables": "tells of a query",
     "nest": "is drawn in tests/nests",
     "apply": "is played in tests/api/test_apply.py",
+    "through": "is played in tests/api/test_own_operators.py",
     "expire_after": "is the same as a where, in tests/api/test_clock.py",
     "negate": "is drawn in tests/engine/operators/test_negate.py and tests/nests",
     "previous": "is drawn in tests/engine/operators/test_previous.py",

@@ -96,9 +96,11 @@ def callables_of(function: Function) -> tuple[Opaque, ...]:
 
 
 def is_of_whole(node: Reduce) -> bool:
-    """Return True if all rows are one group, whose rows the function gets together (`apply`)."""
+    """Return True if all rows are one group, whose rows the function gets together (`apply`,
+    `through`)."""
     is_one = isinstance(node.key, Lifted) and isinstance(node.key.body, Constant)
-    return is_one and keeper(node.function) is None
+    kept = keeper(node.function)
+    return is_one and (kept is None or hasattr(kept, "stays_whole"))
 
 
 def kept_by(function: Any, name: str) -> Opaque:

@@ -566,7 +566,7 @@ _INLINE = (int, float, str, bytes)
 _WORDS = """
 add add_key add_row add_sum_to_avg add_to_avg add_to_sum add_value all alone_left alone_right also
 append attempt avg_of Batch before below bounded canonical changed checked closed copied count
-counts Crowded Decimal DecimalSum delta DOWN element empty error ExactSum find find_left
+counts Crowded Decimal DecimalSum delta DOWN element empty error ExactSum RingSum find find_left
 find_right floats found get group groups guard handle inside is_empty kept key keyed keys kind
 left left_extreme left_group left_sign left_sum log made Many Mark match_key meetings met new
 NO_MATCH note NOTHING nothing old once other out pair pairs part plus plus_value REJECTED repeated

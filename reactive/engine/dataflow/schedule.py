@@ -47,7 +47,7 @@ from reactive.engine.dataflow.delta import Delta, with_columns, with_tick
 from reactive.engine.dataflow.error_notes import annotate, stepped_in
 from reactive.engine.dataflow.leaves import BorrowedLeaf
 from reactive.engine.dataflow.node import is_deferred
-from reactive.engine.operators.operator import BailOut
+from reactive.engine.operators.operator import BailOut, CannotUndo
 from reactive.engine.runtime.interrupts import is_asynchronous, surely
 
 if TYPE_CHECKING:
@@ -370,6 +370,8 @@ def _undo(stepped: Sequence[UndoableStep], stuck: list[UndoableStep]) -> None:
     for done in reversed(stepped):
         try:
             done.undo()
+        except CannotUndo:
+            stuck.append(done)
         except Exception:  # the others must still be undone
             log.exception("an operator could not take a commit back; all views are computed again")
             stuck.append(done)

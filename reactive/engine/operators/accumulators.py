@@ -142,6 +142,22 @@ class SumAccumulator:
 
 
 @record
+class RingAccumulator(SumAccumulator):
+    """A running sum of values of a ring of the user's, which `shown` turns into the result."""
+
+    ring: Any = None
+
+    def check(self, value: Any) -> None:
+        """Raise for a value that cannot be added to the zero."""
+        self.ring.add(self.ring.zero, value.value)
+
+    def result(self, state: RunningSum) -> Any:
+        """Return what the ring shows of a sum; of its zero without rows."""
+        ring = self.ring
+        return canonical(ring.shown(ring.zero if state.__class__ is int else state.value))
+
+
+@record
 class AvgAccumulator:
     """The exact sum, rounded once, over the number of values."""
 

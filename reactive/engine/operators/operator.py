@@ -35,7 +35,7 @@ from optimizer import plan
 from optimizer.record import record
 
 
-class Operator(Protocol):
+class Stateless(Protocol):
     """A stateless operator; `touched` counts the rows that it has read."""
 
     touched: int
@@ -101,6 +101,10 @@ class BailOut(Exception):
         super().__init__("an aggregate is computed without factors from now on")
         self.owner = owner
         self.operator = operator
+
+
+class CannotUndo(Exception):
+    """Raised by `undo` of an operator that must be made again: all views are computed again."""
 
 
 @record

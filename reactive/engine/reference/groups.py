@@ -136,6 +136,8 @@ def _accumulator(accumulator: Any, values: Values) -> Any:
     match accumulator:
         case accumulators.CountAccumulator():
             return _sum_counts(values)
+        case accumulators.RingAccumulator():
+            return _fold_ring(accumulator.ring, values)
         case accumulators.SumAccumulator():
             return add_up_values(values)
         case accumulators.AvgAccumulator():
@@ -229,6 +231,14 @@ def _fold_tolerantly(inner: Any, values: Values) -> Any:
         reraise_asynchronous(error)
         return Fault.of(error)
     return found
+
+
+def _fold_ring(ring: Any, values: Values) -> Any:
+    """Return what a ring shows of the sum of values."""
+    total = ring.zero
+    for value, times in values:
+        total = ring.add(total, ring.times(value.value, times))
+    return canonical(ring.shown(total))
 
 
 def add_up_values(values: Values) -> Any:

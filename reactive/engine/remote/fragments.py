@@ -40,6 +40,7 @@ from optimizer.expr import Function, Item, Lifted, Parameter, constant
 from optimizer.expressions.knowledge import total
 from optimizer.plans.closures import linear, partition
 from optimizer.plans.explain import headline
+from optimizer.plans.factorization import is_of_ring
 from optimizer.plans.nodes.groups import is_of_whole
 from optimizer.plans.properties import (
     below_wheres,
@@ -127,6 +128,8 @@ def offloaded_fragment(node: plan.Node) -> Fragment:
             return _join_part(node)
         case plan.Aggregate(_, None):
             raise Unmovable("it has one group, which only moves together with what is below it")
+        case plan.Aggregate() if any(map(is_of_ring, node.aggregates)):
+            raise Unmovable("its values are of a ring of the user's, which stay in the process")
         case plan.Aggregate(source, key):
             assert key is not None
             return _aggregate_part(node, source, key)
@@ -465,6 +468,8 @@ class _Cut:
         if isinstance(node, RECURSIONS) and not _may_go(node):
             return None
         if isinstance(node, plan.Reduce) and is_of_whole(node):
+            return None
+        if isinstance(node, plan.Aggregate) and any(map(is_of_ring, node.aggregates)):
             return None
         if not free(node):  # else it is part of a recursion that is offloaded whole
             self.inside.append(node)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from reactive import Bag, Count, Database, OffloadError
+from reactive import Aggregate, Bag, Count, Database, OffloadError, Operator
+from reactive.rings import INTEGERS
 from tests.borders.offload.elsewhere import Together
 from tests.nests.drawn import TABLES, Draw, Row, expected, query
 from tests.nests.play import change
@@ -26,12 +27,34 @@ def sizes(*relations: Bag[Any]) -> list[tuple[int, int]]:
     return [(place, len(rows)) for place, rows in enumerate(relations)]
 
 
+class Sizes(Operator[Any, tuple[int, int]]):
+    def __init__(self) -> None:
+        self.shown: list[tuple[int, int]] = []
+        self.sizes = [0, 0]
+
+    def step(self, *deltas: Any, **_: Any) -> list[tuple[tuple[int, int], int]]:
+        before = self.shown
+        self.sizes = [
+            size + sum(weight for _, weight in delta)
+            for size, delta in zip(self.sizes, deltas, strict=True)
+        ]
+        self.shown = [*enumerate(self.sizes)]
+        return [*((row, -1) for row in before), *((row, 1) for row in self.shown)]
+
+
 def counted(rows: Any) -> Any:
     return rows.group_by(lambda r: r[0]).aggregate(Count())
 
 
 STAY: dict[str, tuple[Query, str]] = {
     "apply": (lambda a, b: a.apply(sizes, b), APPLY),
+    "through": (lambda a, b: a.through(Sizes, b), APPLY),
+    "a ring": (
+        lambda a, b: a.group_by(lambda r: r[0]).aggregate(
+            Aggregate(ring=INTEGERS, of=lambda r: r[1])
+        ),
+        "of a ring of the user",
+    ),
     "reduce of one group": (lambda a, b: a.group_by(lambda r: 0).reduce(lambda k, r: r), APPLY),
     "negate": (lambda a, b: a.negate(), "keeps nothing but its rows"),
     "a sum with what is negated": (lambda a, b: a.union_all(b.negate()).distinct(), NEGATE),

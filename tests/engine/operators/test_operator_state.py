@@ -42,6 +42,10 @@ COMPUTED = {
         "holds the rows of its input and no more",
     ),
     **dict.fromkeys(
+        ("Operator", "OperatorState", "OwnOperators"),
+        "holds what a class of the user keeps, which gets all rows in one step",
+    ),
+    **dict.fromkeys(
         (
             "CyclicCount",
             "CyclicRows",

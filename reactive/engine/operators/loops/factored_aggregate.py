@@ -223,8 +223,8 @@ class FactoredAggregate(GroupLoopRunner):
 class Term:
     """Value that is summed over pairs: a value or sum of one side, or a product of one of each.
 
-    A stored sum of a side counts once per row of the other side. Only products of integers are
-    allowed: products of other numbers would be rounded differently.
+    A stored sum of a side counts once per row of the other side. Only products of integers and of
+    values of a ring are allowed: products of other numbers would be rounded differently.
     """
 
     def __init__(self, *factors: Expr) -> None:
@@ -247,8 +247,11 @@ class Term:
             (side,) = sides
             often = weight if side is None else f"times_{RIGHT if side == LEFT else LEFT}"
             return names[0], often, side is not None
-        ints = " and ".join(f"{name}.__class__ is int" for name in names)
-        emitter.line(f"if not ({ints}): raise ArithmeticError")
+        tests = [
+            " and ".join(f"{name}.__class__ is {kind}" for name in names)
+            for kind in ("int", "RingSum")
+        ]
+        emitter.line(f"if not ({' or '.join(tests)}): raise ArithmeticError")
         rows = [
             f"times_{side}" for side, kept in zip((LEFT, RIGHT), sides, strict=True) if not kept
         ]

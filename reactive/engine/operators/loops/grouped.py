@@ -50,6 +50,7 @@ from reactive.engine.operators.accumulators import (
     CountAccumulator,
     MaxAccumulator,
     MinAccumulator,
+    RingAccumulator,
     SumAccumulator,
 )
 from reactive.engine.operators.aggregate import GroupAggregates, Inputs, State
@@ -156,6 +157,8 @@ class Grouping:
         match of:
             case CountAccumulator(), state:
                 return state
+            case RingAccumulator(), state:
+                return f"result_{place}({state})"
             case SumAccumulator(), state:
                 return text_shown(state)
             case AvgAccumulator(), state:
