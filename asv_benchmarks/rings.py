@@ -149,7 +149,9 @@ def drawn(sales: int, edits: int) -> tuple[list[Edit], list[Edit]]:
     items = [Item(n, draw.randrange(100)) for n in range(ITEMS)]
     shops = [Shop(n, draw.randrange(100)) for n in range(SHOPS)]
     rows = [sale() for _ in range(sales)]
-    load = [("items", None, row) for row in items] + [("shops", None, row) for row in shops]
+    load: list[Edit] = [("items", None, row) for row in items] + [
+        ("shops", None, row) for row in shops
+    ]
     load += [("sales", None, row) for row in rows]
 
     def later() -> Iterator[Edit]:
