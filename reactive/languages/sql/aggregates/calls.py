@@ -142,6 +142,8 @@ def parse_aggregate(node: Any, scope: Scope, *, grouped: bool) -> AggregateCall:
         elif isinstance(node, exp.WithinGroup):
             within = tuple(node.expression.expressions)
         node = node.this
+    if within:
+        take(node)  # `mode()` has no argument
     arguments, distinct, order = _split_clauses(node)
     if any(isinstance(each, exp.Star) for each in arguments):
         if len(arguments) > 1:
@@ -341,7 +343,7 @@ def directions_of(order: Sequence[Any]) -> tuple[tuple[bool, bool], ...]:
     return tuple((bool(o.args.get("desc")), bool(o.args.get("nulls_first"))) for o in order)
 
 
-def _fold_in_order(
+def fold_in_order(
     asked: AggregateCall,
     function: Callable[..., Any],
     of: TypedValue,
@@ -377,14 +379,14 @@ def join_texts(asked: AggregateCall) -> CallFolds:
     separator = asked.constant(1) if len(asked.arguments) > 1 else ","
     unfiltered = replace(asked, test=None)
     of = cast(unfiltered.value(), TEXT, asked.scope)
-    return _fold_in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
+    return fold_in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
 
 
 def list_values(asked: AggregateCall) -> CallFolds:
     """Translate ARRAY_AGG, which keeps NULL."""
     of = replace(asked, test=None).value()
     kind = SqlType("array", items=(of.type,))
-    return _fold_in_order(asked, folds.listed, of, kind, nulls=True)
+    return fold_in_order(asked, folds.listed, of, kind, nulls=True)
 
 
 def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
@@ -392,7 +394,7 @@ def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
 
     def make_folds(asked: AggregateCall) -> CallFolds:
         of = replace(asked, test=None).value()
-        return _fold_in_order(asked, function, of, of.type, nulls=nulls)
+        return fold_in_order(asked, function, of, of.type, nulls=nulls)
 
     return make_folds
 

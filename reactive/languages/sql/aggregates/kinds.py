@@ -33,6 +33,7 @@ from reactive.api.aggregates import (
     Monoid,
     Sum,
 )
+from reactive.languages.sql.aggregates import rarer
 from reactive.languages.sql.aggregates.calls import (
     AggregateCall,
     CallFolds,
@@ -121,6 +122,8 @@ def folds_of_call(asked: AggregateCall) -> CallFolds:
     maker, where = TABLE.get(key), ""
     if asked.scope.dialect.name == "sqlite" and key not in OF_SQLITE:
         maker, where = None, " in sqlite"
+    if asked.scope.dialect.name == "postgres" and key in rarer.TABLE:
+        maker, where = None, " in postgres"
     if maker is None:
         name = aggregate_name(asked.node)
         raise asked.scope.error(
@@ -326,9 +329,9 @@ def _make_extreme(kind: Any) -> Maker:
     """Return the maker of MIN or MAX, with the aggregation `kind`; it refuses a second argument."""
 
     def make_folds(asked: AggregateCall) -> CallFolds:
+        if len(asked.arguments) > 1 and asked.scope.dialect.name == "duckdb":
+            return rarer.several_extremes(asked, greatest=kind is Max)
         of = asked.value()
-        if len(asked.arguments) > 1:
-            raise asked.scope.error(asked.node, "least or greatest values of a number: array_agg")
         is_sqlite = asked.scope.dialect.numeric_booleans
         if is_sqlite and (not has_one_class(of.type) or has_collation(of.type)):
             return _extreme_by_class(kind, of, asked)
@@ -396,6 +399,8 @@ def _at_extreme(kind: Any) -> Maker:
     """Make ARG_MIN or ARG_MAX: of the row with the extreme key; of several, by the value."""
 
     def make_folds(asked: AggregateCall) -> CallFolds:
+        if len(asked.arguments) > 2 or asked.order or asked.in_order:
+            return rarer.extreme_rows(asked, greatest=kind is Max)
         value, key = asked.value(), asked.value(1)
         both = pair(by_parts(key), by_parts(value))
         function = fold(kind(nothing, skip_none=both.nullable), both, asked.scope)
@@ -447,7 +452,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.PercentileCont: quantile(folds.quantile_between),
     exp.PercentileDisc: quantile(folds.quantile_of),
     exp.Quantile: quantile(folds.quantile_of),
-    exp.Mode: whole_group(folds.mode),
+    exp.Mode: rarer.mode,
     exp.Skewness: whole_group(folds.skewness, FLOAT),
     exp.Kurtosis: whole_group(folds.kurtosis, FLOAT),
     exp.AnyValue: end(folds.first, nulls=False),
@@ -462,8 +467,8 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "product": whole_group(folds.product, FLOAT),
     "geomean": whole_group(folds.geometric_mean, FLOAT),
     "geometric_mean": whole_group(folds.geometric_mean, FLOAT),
-    "entropy": whole_group(folds.entropy, FLOAT),
     "mad": whole_group(folds.spread, FLOAT),
+    **rarer.TABLE,
 }
 ORDERLESS = frozenset(
     {
@@ -471,6 +476,7 @@ ORDERLESS = frozenset(
         for key in TABLE
         if key not in (exp.GroupConcat, exp.ArrayAgg, exp.AnyValue, exp.First, exp.Last, exp.Mode)
         and key not in (exp.PercentileCont, exp.PercentileDisc, exp.ArgMin, exp.ArgMax)
+        and key not in rarer.ORDERED
     }
 )
 """Aggregates whose value no order of the rows changes."""

@@ -175,6 +175,7 @@ def keys_in(group: exp.Expr | None, target: Callable[[exp.Expr], exp.Expr]) -> G
     return GroupingKeys(tuple(nodes), None if plain else tuple(every), tuple(repeated))
 
 
+GROUPING = (exp.Grouping, exp.GroupingId)
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
@@ -222,7 +223,7 @@ def group_with_aggregates(
     found = [
         (call, make_aggregate(call, scope.reading(call), grouped=is_grouped))
         for call in calls
-        if not isinstance(call, exp.Grouping)
+        if not isinstance(call, GROUPING)
     ]
     folds = tuple(dict.fromkeys(each for _, aggregated in found for each in aggregated.folds))
     values = [scope.value(node) for node in wanted.nodes]
@@ -244,7 +245,7 @@ def group_with_aggregates(
     for call, aggregated in found:
         groups.values[id(call)] = _result(aggregated, folds, results)
     for call in calls:
-        if isinstance(call, exp.Grouping):
+        if isinstance(call, GROUPING):
             groups.values[id(call)] = _grouping(call, scope, values, wanted.sets, len(results))
     return node, groups
 

@@ -158,7 +158,7 @@ def _set_operation(node: Any, around: Scope) -> SelectQuery:
     """Return UNION, INTERSECT or EXCEPT of two queries; refuse different numbers of columns."""
     left, right = around.query(node.left), around.query(node.right)
     if node.args.get("by_name"):
-        right = _by_name(left, right, node, around)
+        left, right = _by_name(left, right, node, around)
     if len(left.values) != len(right.values):
         raise around.error(
             node.right,
@@ -208,13 +208,31 @@ def _same_rows(node: plan.Node, of: BindingSchema, like: BindingSchema, around: 
     return select_values(made.node, made.scope, like.names, made.values)[0]
 
 
-def _by_name(left: SelectQuery, right: SelectQuery, node: Any, around: Scope) -> SelectQuery:
-    """Return the right query with its columns in the order of the left; refuse other names."""
-    places = {name.casefold(): n for n, name in enumerate(right.names)}
-    if {name.casefold() for name in left.names} != places.keys():
-        raise around.error(node, "BY NAME takes queries with the same columns")
-    order = [places[name.casefold()] for name in left.names]
-    return replace(right, names=left.names, values=tuple(right.values[n] for n in order))
+def _by_name(
+    left: SelectQuery, right: SelectQuery, node: Any, around: Scope
+) -> tuple[SelectQuery, SelectQuery]:
+    """Return both queries with the columns of either, NULL where one has no column of the name.
+
+    Raises
+    ------
+    PlanError: a query has two columns of one name.
+    """
+    for each, of in ((left, node.left), (right, node.right)):
+        folded = [name.casefold() for name in each.names]
+        twice = next((name for name in each.names if folded.count(name.casefold()) > 1), None)
+        if twice is not None:
+            raise around.error(of, f"BY NAME needs one column {twice!r}", "give the others an AS")
+    mine = {name.casefold() for name in left.names}
+    names = (*left.names, *(name for name in right.names if name.casefold() not in mine))
+    return _with_columns(left, names, around), _with_columns(right, names, around)
+
+
+def _with_columns(query: SelectQuery, names: Sequence[str], around: Scope) -> SelectQuery:
+    """Return a query with columns of these names in their order, NULL for those it lacks."""
+    found = {name.casefold(): v for name, v in zip(query.names, query.values, strict=True)}
+    null = around.value(exp.Null())
+    values = tuple(found.get(name.casefold(), null) for name in names)
+    return replace(query, names=tuple(names), values=values)
 
 
 def _merge_schemas(left: BindingSchema, right: BindingSchema, around: Scope) -> BindingSchema:

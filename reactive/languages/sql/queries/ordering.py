@@ -11,7 +11,7 @@ a::text           CAST(a AS TEXT)         a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -23,11 +23,9 @@ from reactive.api.columns import plan_of_count
 from reactive.languages.sql.expressions.comparisons import by_parts
 from reactive.languages.sql.expressions.scalar import CALL, written_name
 from reactive.languages.sql.queries.grouping import evaluated_constant, freed, grouping_key
-from reactive.languages.sql.queries.query import PlannedRows
 from reactive.languages.sql.sqlite.comparisons import bare, sorted_by
-from reactive.languages.sql.terms.errors import nearest, source_of, take
+from reactive.languages.sql.terms.errors import source_of
 from reactive.languages.sql.terms.scope import Scope, is_bare
-from reactive.languages.sql.terms.types import fields_of
 from reactive.languages.sql.terms.values import TypedValue, as_optional
 
 # ORDER BY, LIMIT and DISTINCT ON.
@@ -171,97 +169,6 @@ class SelectColumn:
     name: str
     node: Any
     is_alias: bool
-
-
-def expand_columns(select: Any, rows: PlannedRows, scope: Scope) -> list[SelectColumn]:
-    """Return the columns, in order.
-
-    Raises
-    ------
-    PlanError: a star stands for nothing.
-    """
-    return [column for node in select.expressions for column in _expand_item(node, rows, scope)]
-
-
-def _expand_item(node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColumn]:
-    """Yield the columns of one item of SELECT; a star or an unnested struct has several."""
-    star = _star(node)
-    if star is not None:
-        yield from _expand_star(star, node, rows, scope)
-    elif isinstance(node, exp.Alias):
-        yield SelectColumn(node.alias, node.this, True)
-    elif isinstance(node, exp.Explode | exp.Unnest) and scope.dialect.dotted_fields:
-        yield from _unnest_struct(node, scope)
-    elif isinstance(node, exp.Column):
-        yield SelectColumn(node.name, node, False)
-    else:
-        yield SelectColumn(name_of_column(node, scope), node, False)
-
-
-def _unnest_struct(node: Any, scope: Scope) -> Iterator[SelectColumn]:
-    """Yield a column for each field of an unnested struct; one column for any other value."""
-    value = scope.value(node.this if isinstance(node, exp.Explode) else node.expressions[0])
-    fields = fields_of(value.type)
-    for name in fields:
-        column = exp.column(name)
-        column.parent = node
-        scope.values[id(column)] = scope.field(value, name, node)
-        yield SelectColumn(name, column, False)
-    if not fields:
-        yield SelectColumn(name_of_column(node, scope), node, False)
-
-
-def _star(node: Any) -> Any:
-    """Return the star that a node is or ends with (`t.*`); None for others."""
-    if isinstance(node, exp.Star):
-        return node
-    return node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else None
-
-
-def _expand_star(star: Any, node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColumn]:
-    """Yield the columns of `*` after EXCEPT, REPLACE and RENAME; refuse a star without columns."""
-    take(star)
-    table = node.table if isinstance(node, exp.Column) else ""
-    left_out = {c.name.casefold() for c in star.args.get("except_") or ()}
-    replaced = {a.alias.casefold(): a.this for a in star.args.get("replace") or ()}
-    renamed = {a.this.name.casefold(): a.alias for a in star.args.get("rename") or ()}
-    for word in ("ilike", "like"):
-        if star.args.get(word) is not None:
-            raise scope.error(star.args[word], f"* {word.upper()} is not supported", "name columns")
-    count = 0
-    first = scope.dialect.name == "postgres"
-    columns = _of_table(node, rows, scope) if table else rows.columns(merged_first=first)
-    for source, name, value in columns:
-        count += 1
-        folded = name.casefold()
-        if folded in left_out:
-            continue
-        if folded in replaced:
-            yield SelectColumn(name, replaced[folded], False)
-            continue
-        column = exp.column(name, source or None)
-        column.parent = node
-        scope.values[id(column)] = value
-        yield SelectColumn(renamed.get(folded, name), column, False)
-    if not count:
-        names = [source.name for source in rows.sources]
-        what = f"{table}.*" if table else "*"
-        raise scope.error(node, f"{what} stands for no columns{nearest(table, names)}")
-
-
-def _of_table(node: Any, rows: PlannedRows, scope: Scope) -> Iterator[tuple[str, str, Any]]:
-    """Yield the columns of the table that a star names, or the fields of the column."""
-    named = [each for each in rows.sources if each.name.casefold() == node.table.casefold()]
-    for source in named:
-        for name, value in source.columns:
-            yield source.name, name, value
-    if not named and scope.dialect.dotted_fields:
-        *above, name = node.parts[:-1]
-        column = exp.Column(this=name.copy(), table=above[-1].copy() if above else None)
-        found = scope.of_sources(column)
-        if found is not None:
-            for field in fields_of(found.type):
-                yield node.table, field, scope.field(found, field, node)
 
 
 CUT = (

@@ -30,7 +30,6 @@ from reactive.languages.sql.queries.grouping import (
 from reactive.languages.sql.queries.ordering import (
     SelectColumn,
     distinct_on,
-    expand_columns,
     limits,
     order_of,
     plan_sort_keys,
@@ -38,6 +37,7 @@ from reactive.languages.sql.queries.ordering import (
 )
 from reactive.languages.sql.queries.query import PlannedRows, SelectQuery, query_of_rows
 from reactive.languages.sql.queries.sources import from_
+from reactive.languages.sql.queries.stars import expand_columns, expand_condition, expand_order
 from reactive.languages.sql.queries.time_windows import append_group_windows
 from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, output_value
 from reactive.languages.sql.terms.errors import put, take
@@ -76,12 +76,16 @@ def select(node: Any, around: Scope) -> SelectQuery:
     columns = expand_columns(node, rows, scope)
     if not columns:
         raise around.error(node, "SELECT names no columns", "write SELECT * for all of them")
+    if scope.dialect.name == "duckdb":
+        expand_order(node.args.get("order"), rows, scope)
+        expand_order(chosen, rows, scope)
     scope.aliases = {c.name.casefold(): c.node for c in columns if c.is_alias}
     name_windows(node, scope)
     made, is_one = rows.node, not node.args.get("from_")
     where = node.args.get("where")
     if where is not None:
-        made, is_one = filter_rows(made, scope.reading(where), scope.true(where.this)), False
+        test = expand_condition(where, rows, scope)
+        made, is_one = filter_rows(made, scope.reading(where), scope.true(test)), False
     asked = _evaluated_expressions(node, scope, columns)
     made, scope = append_group_windows(
         node, made, scope, asked, lambda key: _resolve_key(key, scope, columns)

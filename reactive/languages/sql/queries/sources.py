@@ -43,6 +43,7 @@ from reactive.languages.sql.queries.grouping import (
 )
 from reactive.languages.sql.queries.join_columns import merge_columns, shared_columns, side_by_side
 from reactive.languages.sql.queries.ordering import limits
+from reactive.languages.sql.queries.pivots import pivot_rows
 from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
 from reactive.languages.sql.queries.temporal_join import join_as_of_commit
 from reactive.languages.sql.queries.time_windows import windowed_rows
@@ -146,10 +147,15 @@ def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
 
 
 def _with_joins(rows: PlannedRows, node: Any, around: Scope) -> PlannedRows:
-    """Return the joins that an item in parentheses has inside; refuse PIVOT and samples."""
+    """Return rows with what stands behind them: the joins in parentheses, PIVOT; refuse samples."""
     for join in node.args.get("joins") or ():
         rows = _join_item(rows, join, around)
-    for unsupported in ("pivots", "sample", "ordinality"):
+    pivots = node.args.get("pivots")
+    if pivots:
+        if around.dialect.name != "duckdb":
+            raise around.error(pivots[0], f"{around.dialect.name} has no PIVOT")
+        rows = pivot_rows(rows, pivots, around)
+    for unsupported in ("sample", "ordinality"):
         if node.args.get(unsupported):
             raise around.error(node, f"{unsupported.upper()} in FROM is not supported")
     return rows

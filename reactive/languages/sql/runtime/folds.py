@@ -238,6 +238,77 @@ def mode(values: Iterable[Any]) -> Any:
     return min(value for value, count in counts.items() if count == most)
 
 
+def last_mode(values: Iterable[Any]) -> Any:
+    """Return the most frequent value, the greatest of several; NULL of no values."""
+    found = most_frequent(values, None)
+    if found is None:
+        return None
+    counts, (first, *_) = Counter(values), found
+    return max((v for v, n in counts.items() if n == counts[first]), key=item_key)
+
+
+def most_frequent(values: Iterable[Any], count: int | None) -> tuple[Any, ...] | None:
+    """Return the most frequent values, of equally frequent ones the least first; NULL of none."""
+    counts = Counter(values)
+    found = sorted(sorted(counts, key=item_key), key=lambda value: -counts[value])
+    return tuple(found[:count]) or None
+
+
+def extremes(values: Iterable[Any], count: int, greatest: bool) -> tuple[Any, ...] | None:
+    """Return the `count` least or greatest values, in their order; NULL of none."""
+    return tuple(sorted(values, key=item_key, reverse=greatest)[:count]) or None
+
+
+def of_extremes(pairs: Sequence[Any], count: int | None, greatest: bool) -> Any:
+    """Return the values of the pairs with the extreme keys, NULL keys last; without a count one.
+
+    Of equal keys the pair that comes first in `pairs` is first.
+    """
+    found = [pair for pair in pairs if pair[0] is not None]
+    found.sort(key=lambda pair: item_key(pair[0]), reverse=greatest)
+    every = [pair[1] for pair in (*found, *(pair for pair in pairs if pair[0] is None))]
+    if count is None:
+        return every[0] if every else None
+    return tuple(every[:count]) or None
+
+
+def quantile_of_middles(values: Iterable[Any], at: Any, kind: str, scale: int | None) -> Any:
+    """Return a value at a fraction between the middles of the values' shares; NULL of nothing.
+
+    NaN does not count. A whole number is rounded.
+
+    >>> quantile_of_middles([1, 2, 4, 4, 6], (0.25, 0.75), "int", None)
+    (2, 4)
+    """
+    if isinstance(at, tuple):
+        found = tuple(quantile_of_middles(values, each, kind, scale) for each in at)
+        return None if None in found else found
+    given = sorted(float(value) for value in values if value == value)
+    if not given:
+        return None
+    place = min(max(float(at) * len(given) - 0.5, 0.0), len(given) - 1.0)
+    low = given[math.floor(place)]
+    made = low + (given[math.ceil(place)] - low) * (place % 1) if place % 1 else low
+    if kind == "int":
+        return round(made)
+    return round(Decimal(made), scale or 0) if kind == "decimal" else made
+
+
+def weighted_mean(count: int, weights: Any, products: Any) -> float | None:
+    """Return a sum of products over the sum of their weights; None of nothing."""
+    if not count:
+        return None
+    if not weights:
+        return math.nan if not products else math.copysign(math.inf, products)
+    return float(products / weights)
+
+
+def standard_error(count: int, total: Any, squares: Any, less: int) -> float | None:
+    """Return the deviation of all values over the root of their count; None of nothing."""
+    found = deviation(count, total, squares, less)
+    return None if found is None else found / math.sqrt(count)
+
+
 def entropy(values: Iterable[Any]) -> float:
     """Return the information in bits that a value has."""
     counts = Counter(values)
@@ -270,6 +341,17 @@ def kurtosis(values: Iterable[Any]) -> float | None:
         return None
     first = n * (n + 1) * (n - 1) * fourth / ((n - 2) * (n - 3) * second**2)
     return first - 3 * (n - 1) ** 2 / ((n - 2) * (n - 3))
+
+
+def kurtosis_of_all(values: Iterable[Any]) -> float | None:
+    """Return the excess kurtosis of all values; None of less than 2, or if all are equal."""
+    found = [float(value) for value in values]
+    n = len(found)
+    if n < 2:
+        return None
+    middle = math.fsum(found) / n
+    second, fourth = (math.fsum((v - middle) ** p for v in found) / n for p in (2, 4))
+    return fourth / second**2 - 3 if second else None
 
 
 def quantile_between(values: Iterable[Any] | OrderedCopies, at: Any) -> Any:

@@ -249,6 +249,17 @@ def take(node: exp.Expr | None) -> None:
         args.asked.add(TAKEN)
 
 
+def take_all(tree: exp.Expr) -> None:
+    """Record that all of a tree is read, as copies of it are checked in its place."""
+    for node in tree.walk():
+        args = node.args
+        if isinstance(args, Arguments):
+            args.asked.update((TAKEN, *args))
+            for name, given in dict.items(args):
+                if isinstance(given, list):
+                    args.taken.setdefault(name, set()).update(range(len(given)))
+
+
 def peek(node: exp.Expr, name: str) -> Any:
     """Return an argument without recording that it was read."""
     return dict.get(node.args, name)

@@ -9,6 +9,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from reactive.languages.sql.text.column_words import ColumnWords
+from reactive.languages.sql.text.pivots import PivotStatements
 from reactive.languages.sql.text.window_tables import WindowTables
 
 
@@ -84,6 +85,7 @@ class DuckDBGrammar(DuckDB):
     class Parser(
         ColumnWords,
         ArrayKeyword,
+        PivotStatements,
         WindowTables,
         DuckDB.Parser,  # type: ignore[valid-type, misc]
     ):
