@@ -95,7 +95,29 @@ AGGREGATES = [
     "select mode() within group (order by id desc), mode(id order by id desc) from t",
     "select g, m, grouping_id(g, m), count(*) from t group by cube (g, m)",
 ]
-QUERIES = [*AGGREGATES, *COLUMNS, *PIVOTS, *UNIONS]
+COLLATIONS = [
+    "select id from t where m collate nocase = 'A'",
+    "select id, m collate nocase < 'b', m collate nocase <> 'a' from t",
+    "select id from t where m collate nocase in ('A', 'null') or m collate nocase >= 'B'",
+    "select count(*), sum(n1) from t group by m collate nocase",
+    "select count(distinct m collate nocase), count(distinct m) from t",
+    "select count(*) from (select distinct m collate nocase from t)",
+    "select list(id order by m collate nocase desc, id) from t",
+    "select id, rank() over (partition by g order by m collate nocase) from t",
+    "select id, count(*) over (partition by m collate nocase) from t",
+    "select a.id, b.id from t a join t b on a.m = b.m collate nocase",
+    "with c as (select id, m collate nocase as k from t) select a.id from c a join c b using (k)",
+    "with c as (select id, m collate nocase as k from t) select id from c where k = 'A'",
+    "with c as (select m collate nocase as k from t) select count(*) from t where 'A' in (from c)",
+    "with c as (select id, m collate nocase as k from t) select id, k::varchar = 'A' from c",
+    "select id from t where m collate nocase is distinct from 'A'",
+    "select count(*) from t group by m collate noaccent",
+    "select ('Ä' || m) collate noaccent = 'Aa', 'é' collate nocase.noaccent = 'E' from t",
+    "select id from t order by m collate nocase desc, id limit 2",
+    "select id from t qualify row_number() over (order by m collate nocase, id) < 3",
+    "select distinct on (m collate nocase) id from t order by m collate nocase, id",
+]
+QUERIES = [*COLLATIONS, *AGGREGATES, *COLUMNS, *PIVOTS, *UNIONS]
 
 
 def drawn_row(rnd: Random) -> tuple[Any, ...]:
@@ -163,6 +185,11 @@ def _plain(value: Any) -> Any:
         ("unpivot t on n1 into name k value v, w", "1 columns of 'n1' for 2 names"),
         ("select n1, n1 from t union by name select id from t", "needs one column 'n1'"),
         ("select nosuch(columns(*)) from t", "there is no function"),
+        ("select upper(m collate nocase) from t", "a text with collation 'nocase' can be compared"),
+        ("select m collate nocase = m collate noaccent from t", "a comparison has two collations"),
+        ("select m collate zz from t", "no collation 'zz'"),
+        ("select n1 collate nocase from t", "a collation is of a text"),
+        ("select m collate nocase from t union select m from t", "a text with collation"),
     ],
 )
 def test_what_has_no_meaning_is_refused(text: str, told: str) -> None:

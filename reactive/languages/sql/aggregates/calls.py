@@ -52,7 +52,7 @@ from reactive.engine.operators.statistics import QuantileOfOrder
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.postgres import numerics as postgres
 from reactive.languages.sql.runtime import folds
-from reactive.languages.sql.sqlite.comparisons import is_number, map_value
+from reactive.languages.sql.sqlite.comparisons import grouped_by, is_number, map_value
 from reactive.languages.sql.sqlite.values import addend
 from reactive.languages.sql.terms.errors import peek, take
 from reactive.languages.sql.terms.scope import Scope
@@ -354,7 +354,7 @@ def fold_in_order(
     """Make an aggregate whose result depends on the order: ORDER BY's, or that of the values."""
     scope = asked.scope
     order = asked.order or (() if asked.in_order else (exp.Ordered(nulls_first=False),))
-    keys = [scope.value(o.this) for o in order if asked.order] or [of][: len(order)]
+    keys = [grouped_by(scope.value(o.this)) for o in order if asked.order] or [of][: len(order)]
     packed = TypedValue(tuple_of(*map(as_optional, keys), as_optional(of)), ANY)
     test = (
         asked.test

@@ -56,6 +56,7 @@ from reactive.languages.sql.aggregates.calls import (
     whole_group,
 )
 from reactive.languages.sql.aggregates.calls import fold as fold
+from reactive.languages.sql.expressions import collations
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.expressions.comparisons import by_parts, from_parts
 from reactive.languages.sql.postgres import numerics as postgres
@@ -132,6 +133,10 @@ def folds_of_call(asked: AggregateCall) -> CallFolds:
     if asked.order and key in ORDERLESS and asked.scope.dialect.name != "sqlite":
         _read_order(asked)
     aggregated = maker(asked)
+    if key is not exp.Count:
+        collations.refuse_collated(
+            asked.node, asked.scope, tuple(map(asked.scope.value, asked.arguments))
+        )
     if len(asked.taken) < len(asked.arguments):
         told = f"takes {len(asked.taken)}, and got {len(asked.arguments)}"
         raise asked.scope.error(
@@ -172,7 +177,7 @@ def _fold_count(asked: AggregateCall) -> CallFolds:
                 remedy,
             )
         of = asked.value()
-        if scope.dialect.numeric_booleans:
+        if scope.dialect.numeric_booleans or has_collation(of.type):
             of = grouped_by(of)
         function = fold(CountDistinct(nothing, skip_none=of.nullable), of, scope)
         return CallFolds((function,), lambda found: TypedValue(found[0], INT))

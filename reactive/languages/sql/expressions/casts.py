@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer.errors import PlanError
 from optimizer.expr import Call, Constant, Slot, constant
 from optimizer.record import record
-from reactive.languages.sql.expressions import zones
+from reactive.languages.sql.expressions import collations, zones
 from reactive.languages.sql.expressions.zones import is_constant
 from reactive.languages.sql.postgres import casts as postgres
 from reactive.languages.sql.runtime import casts, moments
@@ -443,6 +443,8 @@ def align(
     if scope.dialect.numeric_booleans:
         left, right = values
         return sqlite.comparable_sides(left, right, ordered=place == "order")
+    if scope.dialect.name == "duckdb":
+        values = collations.comparable(node, scope, values)
     values, kind = _convert_to_one_type(node, scope, values, place)
     return tuple(convert_to_compare(value, kind, scope) for value in values)
 
@@ -463,6 +465,8 @@ def equal_types(
     if scope.dialect.numeric_booleans:
         kind = sqlite.common_column_type([value.type for value in values])
         return values, replace(kind, affinity=None, collation=None, is_collated=False)
+    if scope.dialect.name == "duckdb":
+        collations.refuse_collated(node, scope, values)
     values, kind = _convert_to_one_type(node, scope, values, place)
     if kind.kind in ("any", "null"):
         return values, kind

@@ -19,7 +19,7 @@ from sqlglot import exp
 from optimizer.expr import Slot, tuple_of
 from reactive.languages.sql import functions
 from reactive.languages.sql.aggregates import kinds as aggregates
-from reactive.languages.sql.expressions import arithmetic, zones
+from reactive.languages.sql.expressions import arithmetic, collations, zones
 from reactive.languages.sql.expressions.casts import apply, cast
 from reactive.languages.sql.expressions.operands import check_operands
 from reactive.languages.sql.expressions.predicate import condition_value
@@ -77,7 +77,9 @@ def value(node: Any, scope: Scope) -> TypedValue:
             value = scope.subquery(node)
             return of_sqlite.without_collation(value) if scope.dialect.name == "sqlite" else value
         case exp.Cast():
-            return _cast(node, scope)
+            return collations.keep_collation(_cast(node, scope), node.this, scope)
+        case exp.Collate() if scope.dialect.name == "duckdb":
+            return collations.translate_collate(node, scope)
         case exp.Tuple():
             return _translate_row(node, scope)
         case exp.Dot():
@@ -95,13 +97,21 @@ def value(node: Any, scope: Scope) -> TypedValue:
         case _ if scope.dialect.name == "sqlite" and of_sqlite.is_sqlite_operator(node):
             return of_sqlite.translate_sqlite_operator(node, scope)
         case _ if arithmetic.is_arithmetic(node) and scope.dialect.name == "duckdb":
-            return arithmetic.translate_arithmetic(node, scope)
+            made = arithmetic.translate_arithmetic(node, scope)
+            collations.check_parts(node, scope)
+            return made
         case _:
             return _condition_or_call(node, scope)
 
 
 def _condition_or_call(node: Any, scope: Scope) -> TypedValue:
     """Return a condition, or a call of a function; refuse unknown functions and other nodes."""
+    made = _read_call(node, scope)
+    collations.check_parts(node, scope)
+    return made
+
+
+def _read_call(node: Any, scope: Scope) -> TypedValue:
     maker = _maker_of(node, scope)
     try:
         made: TypedValue | None = zones.call_on_instants(node, scope, maker, cast, apply)

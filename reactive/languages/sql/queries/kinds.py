@@ -28,6 +28,7 @@ from reactive.api.internal_interface import engine_of
 from reactive.api.iterate import iterate
 from reactive.api.relation import AnyRelation, Relation
 from reactive.languages.sql.expressions.casts import apply, cast, equal_types, no_common_type_error
+from reactive.languages.sql.expressions.collations import refuse_collated
 from reactive.languages.sql.expressions.zones import check_alike, is_constant
 from reactive.languages.sql.postgres.numbers import RANGES
 from reactive.languages.sql.queries.grouping import (
@@ -165,6 +166,8 @@ def _set_operation(node: Any, around: Scope) -> SelectQuery:
             f"{node.key.upper()} of {len(left.values)} columns and of {len(right.values)}",
         )
     is_set = bool(node.args.get("distinct", True)) or not isinstance(node, exp.Union)
+    if around.dialect.name == "duckdb":
+        refuse_collated(node, around, (*left.values, *right.values))
     left, right = _same_types(left, right, node)
     kind = OPERATIONS[_operation_class(node), bool(node.args.get("distinct", True))]
     (mine, schema), (theirs, other) = left.rows(), right.rows(left.names)

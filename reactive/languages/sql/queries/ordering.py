@@ -23,7 +23,7 @@ from reactive.api.columns import plan_of_count
 from reactive.languages.sql.expressions.comparisons import by_parts
 from reactive.languages.sql.expressions.scalar import CALL, written_name
 from reactive.languages.sql.queries.grouping import evaluated_constant, freed, grouping_key
-from reactive.languages.sql.sqlite.comparisons import bare, sorted_by
+from reactive.languages.sql.sqlite.comparisons import bare, grouped_by, sorted_by
 from reactive.languages.sql.terms.errors import source_of
 from reactive.languages.sql.terms.scope import Scope, is_bare
 from reactive.languages.sql.terms.values import TypedValue, as_optional
@@ -75,8 +75,7 @@ def plan_sort_key(node: Any, value: TypedValue, scope: Scope) -> plan.SortKey:
     descending = bool(node.args.get("desc"))
     nulls_first = node.args.get("nulls_first")
     nulls: Any = None if not value.nullable else "first" if nulls_first else "last"
-    if scope.dialect.numeric_booleans:
-        value = sorted_by(value)
+    value = (sorted_by if scope.dialect.numeric_booleans else grouped_by)(value)
     value = by_parts(value)
     return plan.SortKey(scope.function(as_optional(value), node), descending, nulls)
 

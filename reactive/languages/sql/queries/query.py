@@ -73,7 +73,7 @@ from reactive.languages.sql.queries.grouping import filter_rows, freed, select_v
 from reactive.languages.sql.runtime.single import any_of as any_value
 from reactive.languages.sql.runtime.single import in_order, only_of
 from reactive.languages.sql.sqlite import comparisons as sqlite
-from reactive.languages.sql.sqlite.comparisons import sorted_by
+from reactive.languages.sql.sqlite.comparisons import grouped_by, sorted_by
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import TEXT, SqlType
 from reactive.languages.sql.terms.values import (
@@ -506,7 +506,7 @@ class SelectQuery:
 
 def _sort_expression(value: TypedValue, scope: Scope) -> Expr:
     """Return the sort key of rows that are ordered by a value."""
-    return as_optional(sorted_by(value) if scope.dialect.numeric_booleans else value)
+    return as_optional((sorted_by if scope.dialect.numeric_booleans else grouped_by)(value))
 
 
 def _is_unchanged_column(value: TypedValue) -> bool:

@@ -81,8 +81,8 @@ def collation_named(node: Any, scope: Scope) -> str:
     PlanError: SQLite has no such collation.
     """
     name = str(node.name).upper()
-    if name != "BINARY" and name not in runtime.COLLATIONS:
-        known = ("BINARY", *runtime.COLLATIONS)
+    if name != "BINARY" and name not in runtime.OWN_COLLATIONS:
+        known = ("BINARY", *runtime.OWN_COLLATIONS)
         raise scope.error(
             node,
             f"there is no collation {node.name!r} in sqlite{scope.nearest(name, known)}",

@@ -13,6 +13,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from reactive.languages.sql.runtime import collations
 from reactive.languages.sql.runtime.wildcards import (
     ANY,
     Letter,
@@ -268,8 +269,10 @@ def without_spaces(value: Any) -> Any:
     return value.rstrip(" ") if value.__class__ is str else value
 
 
-COLLATIONS = {"NOCASE": without_case, "RTRIM": without_spaces}
-"""Functions of the texts that a collation compares; BINARY has none."""
+OWN_COLLATIONS = {"NOCASE": without_case, "RTRIM": without_spaces}
+COLLATIONS = {**OWN_COLLATIONS, **collations.COLLATIONS}
+"""Functions of the texts that a collation compares, in small letters those of DuckDB; BINARY has
+none."""
 
 
 class KeyBy:

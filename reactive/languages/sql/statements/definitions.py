@@ -19,6 +19,7 @@ from reactive.api.family import readers
 from reactive.api.internal_interface import engine_of
 from reactive.api.table import Table
 from reactive.engine.transactions.row_gate import FROM_TUPLES
+from reactive.languages.sql.expressions import collations
 from reactive.languages.sql.expressions.scalar import checked_length
 from reactive.languages.sql.queries.grouping import evaluated_constant, misreadings_told
 from reactive.languages.sql.sqlite.comparisons import column_type, has_collation
@@ -426,6 +427,8 @@ def _read_declaration(node: Any, around: Scope) -> tuple[BindingColumn, Any, boo
         kind: SqlType | None = _sqlite_type(declared, constraints, around)
     else:
         kind = type_of_sql(declared)
+        if kind is not None and around.dialect.name == "duckdb":
+            kind = _with_collation(kind, constraints, is_key=is_key, around=around)
     if kind is None:
         raise around.error(node, f"there is no type {declared.sql() if declared else ''!r}")
     own = kind if kind.affinity is None else None
@@ -433,6 +436,23 @@ def _read_declaration(node: Any, around: Scope) -> tuple[BindingColumn, Any, boo
     if kind.affinity is not None:
         value = store_value(value, kind.affinity)
     return BindingColumn(node.name, kind, not (is_key or not_null), None), value, is_key
+
+
+def _with_collation(
+    kind: SqlType, constraints: list[Any], *, is_key: bool, around: Scope
+) -> SqlType:
+    """Return the type of a column of DuckDB with the collation that it declares.
+
+    Refuse one of a key, which DuckDB compares by the texts.
+    """
+    named = [each for each in constraints if isinstance(each, exp.CollateColumnConstraint)]
+    for each in named:
+        name = collations.collation_named(each.this, around)
+        is_unique = any(isinstance(c, exp.UniqueColumnConstraint) for c in constraints)
+        if kind.kind != "text" or is_key or is_unique:
+            raise around.error(each.this, "a collation is of a text column that is no key")
+        kind = replace(kind, collation=None if name == "BINARY" else name)
+    return kind
 
 
 def _sqlite_type(declared: Any, constraints: list[Any], around: Scope) -> SqlType:

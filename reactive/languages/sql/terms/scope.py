@@ -158,11 +158,20 @@ class Scope:
         read = replace(self._text, sql=text, parameters=constants, open_values=OpenValues())
         return Scope(read, (), 0, None, self.environment)
 
+    @property
+    def collated(self) -> dict[int, tuple[exp.Expr, TypedValue]]:
+        """The nodes of DuckDB whose values have a collation, by identity, with the values."""
+        return self._text.collated
+
     def value(self, node: exp.Expr) -> TypedValue:
         """Return the value of a node."""
         take(node)
-        known = self.known_value(node)
-        return self._once("value", self._value, node) if known is None else known
+        value = self.known_value(node)
+        if value is None:
+            value = self._once("value", self._value, node)
+        if value.type.collation is not None and self.dialect.name == "duckdb":
+            self._text.collated[id(node)] = (node, value)
+        return value
 
     def _value(self, node: exp.Expr) -> TypedValue:
         """Return the value of a node, with deep expressions made shallow."""
@@ -550,6 +559,7 @@ class SqlText:
     shallow: Shallow = field(default_factory=Shallow, compare=False)
     """Cuts expressions that are deep."""
     open_values: OpenValues = field(default_factory=OpenValues, compare=False)
+    collated: dict[int, tuple[exp.Expr, TypedValue]] = field(default_factory=dict, compare=False)
     is_live: bool = True
     """True for a query, whose rows change with what it reads; False for other statements."""
 

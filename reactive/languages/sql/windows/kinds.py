@@ -152,8 +152,7 @@ class PartitionedWindow:
         self.node = node
         self.dialect = "sqlite" if scope.dialect.name == "sqlite" else None
         keys = [scope.value(each) for each in node.args.get("partition_by") or ()]
-        if scope.dialect.numeric_booleans:
-            keys = list(map(grouped_by, keys))
+        keys = list(map(grouped_by, keys))
         self.partition_keys = tuple(keys)
         self.partition: Expr = tuple_of(*map(as_optional, keys))
         order = node.args.get("order")
@@ -161,6 +160,8 @@ class PartitionedWindow:
         keys_of_order = [scope.value(each.this) for each in self.order]
         if scope.dialect.numeric_booleans and not _has_distances(node):
             keys_of_order = list(map(sorted_by, keys_of_order))
+        elif not scope.dialect.numeric_booleans:
+            keys_of_order = list(map(grouped_by, keys_of_order))
         self.keys: Expr = tuple_of(*map(as_optional, keys_of_order))
         self.directions = directions_of(self.order)
 
