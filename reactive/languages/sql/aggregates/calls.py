@@ -343,7 +343,7 @@ def directions_of(order: Sequence[Any]) -> tuple[tuple[bool, bool], ...]:
     return tuple((bool(o.args.get("desc")), bool(o.args.get("nulls_first"))) for o in order)
 
 
-def fold_in_order(
+def _fold_in_order(
     asked: AggregateCall,
     function: Callable[..., Any],
     of: TypedValue,
@@ -379,14 +379,14 @@ def join_texts(asked: AggregateCall) -> CallFolds:
     separator = asked.constant(1) if len(asked.arguments) > 1 else ","
     unfiltered = replace(asked, test=None)
     of = cast(unfiltered.value(), TEXT, asked.scope)
-    return fold_in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
+    return _fold_in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
 
 
 def list_values(asked: AggregateCall) -> CallFolds:
     """Translate ARRAY_AGG, which keeps NULL."""
     of = replace(asked, test=None).value()
     kind = SqlType("array", items=(of.type,))
-    return fold_in_order(asked, folds.listed, of, kind, nulls=True)
+    return _fold_in_order(asked, folds.listed, of, kind, nulls=True)
 
 
 def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
@@ -394,7 +394,7 @@ def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
 
     def make_folds(asked: AggregateCall) -> CallFolds:
         of = replace(asked, test=None).value()
-        return fold_in_order(asked, function, of, of.type, nulls=nulls)
+        return _fold_in_order(asked, function, of, of.type, nulls=nulls)
 
     return make_folds
 
@@ -485,3 +485,39 @@ def pairs(asked: AggregateCall) -> CallFolds:
     if asked.distinct:
         return of_values(OfDifferent(len), both, INT, asked.scope)
     return CallFolds((count_of(both, asked.scope),), lambda found: TypedValue(found[0], INT))
+
+
+MOST = 1_000_000
+"""The greatest number of extremes, which DuckDB does not allow."""
+
+
+def count_of_extremes(asked: AggregateCall, place: int) -> int:
+    """Return how many extremes are asked for; refuse what is no number from 1 on."""
+    found = asked.constant(place)
+    if not isinstance(found, int) or not 0 < found < MOST:
+        name = type(asked.node).sql_name().lower() if isinstance(asked.node, exp.Func) else ""
+        raise asked.scope.error(
+            asked.node, f"{name or asked.node.name}() takes a number from 1 to {MOST - 1}"
+        )
+    return found
+
+
+def extreme_rows(
+    asked: AggregateCall, *, greatest: bool, null_value: bool = False, null_key: bool = False
+) -> CallFolds:
+    """Return the folds of ARG_MIN or ARG_MAX with a number or an order, or in a window with one.
+
+    Rows with a NULL are left out, but for a value if `null_value`, and a key if `null_key`.
+    """
+    inner = replace(asked, test=None)
+    value, key = inner.value(), inner.value(1)
+    count = count_of_extremes(asked, 2) if len(asked.arguments) > 2 else None
+    tests = [] if null_value else present(value)
+    tests = [*tests, *([] if null_key else present(key))]
+    both = TypedValue(tuple_of(as_optional(key), as_optional(value)), ANY)
+    if tests:
+        both = nullable_value(Conditional(conjunction(tuple(tests)), both.expr, NONE), ANY)
+    kind = value.type if count is None else SqlType("array", items=(value.type,))
+    return _fold_in_order(
+        asked, folds.of_extremes, replace(both, type=kind), kind, count, greatest, nulls=False
+    )

@@ -42,6 +42,7 @@ from reactive.languages.sql.aggregates.calls import (
     aggregate_name,
     count_of,
     end,
+    extreme_rows,
     join_texts,
     list_values,
     make_regression,
@@ -405,7 +406,7 @@ def _at_extreme(kind: Any) -> Maker:
 
     def make_folds(asked: AggregateCall) -> CallFolds:
         if len(asked.arguments) > 2 or asked.order or asked.in_order:
-            return rarer.extreme_rows(asked, greatest=kind is Max)
+            return extreme_rows(asked, greatest=kind is Max)
         value, key = asked.value(), asked.value(1)
         both = pair(by_parts(key), by_parts(value))
         function = fold(kind(nothing, skip_none=both.nullable), both, asked.scope)

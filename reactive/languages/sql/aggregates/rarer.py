@@ -11,77 +11,35 @@ Cost:   O(group) for each changed group.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
-from optimizer.expr import NONE, Conditional, conjunction, tuple_of
 from reactive.languages.sql.aggregates.calls import (
     AggregateCall,
     CallFolds,
     Maker,
     Of,
     OfDifferent,
+    count_of_extremes,
     end,
-    fold_in_order,
+    extreme_rows,
     make_regression,
     make_variance,
     of_values,
     whole_group,
 )
 from reactive.languages.sql.runtime import folds
-from reactive.languages.sql.terms.types import ANY, FLOAT, SqlType
-from reactive.languages.sql.terms.values import (
-    TypedValue,
-    as_optional,
-    nullable_value,
-    present,
-)
-
-MOST = 1_000_000
-"""The greatest number of extremes, which DuckDB does not allow."""
-
-
-def _count_of_extremes(asked: AggregateCall, place: int) -> int:
-    """Return how many extremes are asked for; refuse what is no number from 1 on."""
-    found = asked.constant(place)
-    if not isinstance(found, int) or not 0 < found < MOST:
-        name = type(asked.node).sql_name().lower() if isinstance(asked.node, exp.Func) else ""
-        raise asked.scope.error(
-            asked.node, f"{name or asked.node.name}() takes a number from 1 to {MOST - 1}"
-        )
-    return found
+from reactive.languages.sql.terms.types import FLOAT, SqlType
 
 
 def several_extremes(asked: AggregateCall, *, greatest: bool) -> CallFolds:
     """Return the folds of `min(x, n)` or `max(x, n)`: a list, NULL of no values."""
-    of, count = asked.value(), _count_of_extremes(asked, 1)
+    of, count = asked.value(), count_of_extremes(asked, 1)
     function: Any = Of(folds.extremes, (count, greatest))
     if asked.distinct:
         function = OfDifferent(function)
     return of_values(function, of, SqlType("array", items=(of.type,)), asked.scope)
-
-
-def extreme_rows(
-    asked: AggregateCall, *, greatest: bool, null_value: bool = False, null_key: bool = False
-) -> CallFolds:
-    """Return the folds of ARG_MIN or ARG_MAX with a number or an order, or in a window with one.
-
-    Rows with a NULL are left out, but for a value if `null_value`, and a key if `null_key`.
-    """
-    inner = replace(asked, test=None)
-    value, key = inner.value(), inner.value(1)
-    count = _count_of_extremes(asked, 2) if len(asked.arguments) > 2 else None
-    tests = [] if null_value else present(value)
-    tests = [*tests, *([] if null_key else present(key))]
-    both = TypedValue(tuple_of(as_optional(key), as_optional(value)), ANY)
-    if tests:
-        both = nullable_value(Conditional(conjunction(tuple(tests)), both.expr, NONE), ANY)
-    kind = value.type if count is None else SqlType("array", items=(value.type,))
-    return fold_in_order(
-        asked, folds.of_extremes, replace(both, type=kind), kind, count, greatest, nulls=False
-    )
 
 
 def _extremes(*, greatest: bool, null_key: bool = False) -> Maker:
@@ -110,7 +68,7 @@ def mode(asked: AggregateCall) -> CallFolds:
 
 def _top(asked: AggregateCall) -> CallFolds:
     """Translate APPROX_TOP_K: the most frequent values, of equally frequent ones the least."""
-    of, count = asked.value(), _count_of_extremes(asked, 1)
+    of, count = asked.value(), count_of_extremes(asked, 1)
     kind = SqlType("array", items=(of.type,))
     return of_values(Of(folds.most_frequent, (count,)), of, kind, asked.scope)
 

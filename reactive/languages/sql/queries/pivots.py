@@ -25,7 +25,7 @@ from sqlglot import exp
 from reactive.languages.sql.queries.grouping import aggregates_in, evaluated_constant
 from reactive.languages.sql.queries.ordering import name_of_column
 from reactive.languages.sql.queries.query import PlannedRows, SelectQuery, rows_of_plan
-from reactive.languages.sql.queries.stars import chosen_columns
+from reactive.languages.sql.queries.select_columns import chosen_columns
 from reactive.languages.sql.terms.errors import nearest, put, record_arguments, take, take_all
 from reactive.languages.sql.terms.scope import Scope
 

@@ -36,8 +36,12 @@ from reactive.languages.sql.queries.ordering import (
     position_of,
 )
 from reactive.languages.sql.queries.query import PlannedRows, SelectQuery, query_of_rows
+from reactive.languages.sql.queries.select_columns import (
+    expand_columns,
+    expand_condition,
+    expand_order,
+)
 from reactive.languages.sql.queries.sources import from_
-from reactive.languages.sql.queries.stars import expand_columns, expand_condition, expand_order
 from reactive.languages.sql.queries.time_windows import append_group_windows
 from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, output_value
 from reactive.languages.sql.terms.errors import put, take
