@@ -22,9 +22,9 @@ from reactive.engine.transactions.row_gate import FROM_TUPLES
 from reactive.languages.sql.expressions import collations
 from reactive.languages.sql.expressions.scalar import checked_length
 from reactive.languages.sql.queries.grouping import evaluated_constant, misreadings_told
-from reactive.languages.sql.sqlite.comparisons import column_type, has_collation
+from reactive.languages.sql.sqlite.comparisons import column_type
 from reactive.languages.sql.sqlite.functions import collation_named, declared_name
-from reactive.languages.sql.sqlite.values import KeyBy, store_value
+from reactive.languages.sql.sqlite.values import OWN_COLLATIONS, KeyBy, store_value
 from reactive.languages.sql.statements.constraints import (
     Constraint,
     drop_index,
@@ -154,7 +154,11 @@ class Declared:
         """The field that is the key, or the function of rows that returns it; None without one."""
         if not self.key_fields:
             return None
-        by_name = {c.read: c.type.collation for c in self.schema.columns if has_collation(c.type)}
+        by_name = {
+            c.read: c.type.collation
+            for c in self.schema.columns
+            if c.type.collation in OWN_COLLATIONS  # in DuckDB a key is compared by its texts
+        }
         if not by_name.keys().isdisjoint(self.key_fields):
             return KeyBy(self.key_fields, tuple(map(by_name.get, self.key_fields)))
         return self.key_fields[0] if len(self.key_fields) == 1 else attrgetter(*self.key_fields)
@@ -428,7 +432,7 @@ def _read_declaration(node: Any, around: Scope) -> tuple[BindingColumn, Any, boo
     else:
         kind = type_of_sql(declared)
         if kind is not None and around.dialect.name == "duckdb":
-            kind = _with_collation(kind, constraints, is_key=is_key, around=around)
+            kind = _with_collation(kind, constraints, around)
     if kind is None:
         raise around.error(node, f"there is no type {declared.sql() if declared else ''!r}")
     own = kind if kind.affinity is None else None
@@ -438,19 +442,17 @@ def _read_declaration(node: Any, around: Scope) -> tuple[BindingColumn, Any, boo
     return BindingColumn(node.name, kind, not (is_key or not_null), None), value, is_key
 
 
-def _with_collation(
-    kind: SqlType, constraints: list[Any], *, is_key: bool, around: Scope
-) -> SqlType:
+def _with_collation(kind: SqlType, constraints: list[Any], around: Scope) -> SqlType:
     """Return the type of a column of DuckDB with the collation that it declares.
 
-    Refuse one of a key, which DuckDB compares by the texts.
+    Refuse one of a UNIQUE column, which DuckDB compares by the texts.
     """
     named = [each for each in constraints if isinstance(each, exp.CollateColumnConstraint)]
     for each in named:
         name = collations.collation_named(each.this, around)
         is_unique = any(isinstance(c, exp.UniqueColumnConstraint) for c in constraints)
-        if kind.kind != "text" or is_key or is_unique:
-            raise around.error(each.this, "a collation is of a text column that is no key")
+        if kind.kind != "text" or is_unique:
+            raise around.error(each.this, "a collation is of a text column that is not UNIQUE")
         kind = replace(kind, collation=None if name == "BINARY" else name)
     return kind
 
