@@ -19,7 +19,7 @@ from reactive.languages.sql.functions.arrays import (
     make_function,
 )
 from reactive.languages.sql.runtime import casts, intervals, moments, numbers, times
-from reactive.languages.sql.terms.errors import source_of, take
+from reactive.languages.sql.terms.errors import nearest, source_of, take
 from reactive.languages.sql.terms.types import (
     ANY,
     BOOL,
@@ -57,9 +57,7 @@ def extract_part(unit: str, value: TypedValue, node: exp.Expr, scope: Scope) -> 
     """
     named = intervals.unit_named(unit)
     if named not in times.PARTS:
-        raise scope.error(
-            node, f"there is no part {unit!r} of a time{scope.nearest(named, times.PARTS)}"
-        )
+        raise scope.error(node, f"there is no part {unit!r} of a time{nearest(named, times.PARTS)}")
     if value.type.kind == "text":
         value = argument(value, TIMESTAMP, scope)
     has = {"interval": times.PARTS_OF_INTERVALS, "time": times.PARTS_OF_TIMES}
@@ -92,7 +90,7 @@ def unit_of(node: Any, scope: Scope, unit: str) -> TypedValue:
     named = intervals.unit_named(unit)
     known = {**intervals.LENGTHS, **intervals.MONTHS}
     if named not in known:
-        raise scope.error(node, f"there is no unit of time {unit!r}{scope.nearest(named, known)}")
+        raise scope.error(node, f"there is no unit of time {unit!r}{nearest(named, known)}")
     return literal_value(named)
 
 

@@ -31,6 +31,7 @@ from reactive.languages.sql.postgres import (
     times,
 )
 from reactive.languages.sql.postgres.numbers import RANGES
+from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.types import (
     ANY,
     BOOL,
@@ -241,7 +242,7 @@ def _read_time_field(
     """Return a field of a time (EXTRACT, date_part()); refuse one that its type does not have."""
     named = times.field_name(name)
     if named not in times.FIELDS:
-        near = scope.nearest(named, times.FIELDS)
+        near = nearest(named, times.FIELDS)
         raise scope.error(node, f"there is no field {name!r} of a time in postgres{near}")
     if value.type.kind == "date" and kind is FLOAT:
         value = argument(value, TIMESTAMP, scope)
@@ -278,7 +279,7 @@ def _truncate_time(node: Any, scope: Scope) -> TypedValue:
         raise scope.error(
             node,
             f"there is no unit {name!r} of date_trunc() in postgres"
-            f"{scope.nearest(named, times.TRUNCATED)}",
+            f"{nearest(named, times.TRUNCATED)}",
         )
     value = scope.value(of)
     if value.type.kind == "interval":

@@ -18,6 +18,7 @@ from reactive.languages.sql.functions.arrays import Maker, arguments, function_n
 from reactive.languages.sql.sqlite import formats, json, times
 from reactive.languages.sql.sqlite import values as runtime
 from reactive.languages.sql.sqlite.comparisons import bare, collate, collation_of, map_value, of_two
+from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
@@ -85,7 +86,7 @@ def collation_named(node: Any, scope: Scope) -> str:
         known = ("BINARY", *runtime.OWN_COLLATIONS)
         raise scope.error(
             node,
-            f"there is no collation {node.name!r} in sqlite{scope.nearest(name, known)}",
+            f"there is no collation {node.name!r} in sqlite{nearest(name, known)}",
             f"there are {', '.join(known)}",
         )
     return name

@@ -16,7 +16,7 @@ no such column, DuckDB takes the first name or two for a column and the rest for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import field, replace
 from operator import is_
@@ -118,6 +118,8 @@ class Scope:
         environment: Any = None,
     ) -> None:
         self._text = text
+        self.collated = text.collated
+        """The nodes of DuckDB whose values have a collation, by identity, with the values."""
         self.sources = list(sources)
         self.bindings = bindings
         self.correlation = correlation
@@ -158,19 +160,12 @@ class Scope:
         read = replace(self._text, sql=text, parameters=constants, open_values=OpenValues())
         return Scope(read, (), 0, None, self.environment)
 
-    @property
-    def collated(self) -> dict[int, tuple[exp.Expr, TypedValue]]:
-        """The nodes of DuckDB whose values have a collation, by identity, with the values."""
-        return self._text.collated
-
     def value(self, node: exp.Expr) -> TypedValue:
         """Return the value of a node."""
         take(node)
-        value = self.known_value(node)
-        if value is None:
-            value = self._once("value", self._value, node)
+        value = self.known_value(node) or self._once("value", self._value, node)
         if value.type.collation is not None and self.dialect.name == "duckdb":
-            self._text.collated[id(node)] = (node, value)
+            self.collated[id(node)] = (node, value)
         return value
 
     def _value(self, node: exp.Expr) -> TypedValue:
@@ -328,10 +323,6 @@ class Scope:
 
     def error(self, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
         return self._text.error(node, message, remedy)
-
-    def nearest(self, name: str, candidates: Iterable[str]) -> str:
-        """Return a question that names the most similar candidate, if there is one."""
-        return nearest(name, candidates)
 
     def replace_names(
         self, names: Sequence[str], own: Sequence[str], node: exp.Expr
