@@ -134,7 +134,7 @@ def folds_of_call(asked: AggregateCall) -> CallFolds:
     if asked.order and key in ORDERLESS and asked.scope.dialect.name != "sqlite":
         _read_order(asked)
     aggregated = maker(asked)
-    if key is not exp.Count:
+    if key is not exp.Count and asked.scope.dialect.name == "duckdb":
         collations.refuse_collated(
             asked.node, asked.scope, tuple(map(asked.scope.value, asked.arguments))
         )
