@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -36,6 +37,7 @@ A starting JVM spends a quarter of its time on verifying 20,000 classes, and on 
 whenever memory is short. `make soak` uses none of the options that skip this.
 """
 
+SPARK = Path(__file__).parent / "spark"
 MANY, SOME = 10, 3
 """From `MANY` cases on, `SOME` cases of a long test are not marked as long."""
 
@@ -56,6 +58,18 @@ settings.load_profile("timeless")
 settings.register_profile("repeatable", settings.get_profile("timeless"), derandomize=True)
 if os.environ.get("CI"):  # elsewhere Hypothesis draws other examples in each run
     settings.load_profile("repeatable")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Ignore modules without a long test where only long ones run: importing them takes seconds.
+
+    Whether a test on Spark is long is not written in its module.
+    """
+    if config.option.markexpr != "long" or collection_path.suffix != ".py":
+        return None
+    if collection_path.is_relative_to(SPARK) or "mark.long" in collection_path.read_text():
+        return None
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -41,12 +41,11 @@ def test_no_value_stops_a_writer(query: str, kind: str, policy: Any) -> None:
         with pytest.raises(PlanError, match="no common type"):
             db.sql(query)
         return
-    found = []
+    db, found = Database(), []
+    db.execute(f"create table t (k int, x {declared})")
+    view = db.sql(query).materialize(on_error=policy)
+    (table,) = db.tables()
     for order in permutations(values):
-        db = Database()
-        db.execute(f"create table t (k int, x {declared})")
-        view = db.sql(query).materialize(on_error=policy)
-        (table,) = db.tables()
         rows = [table.row_type(1, value) for value in order]
         for row in rows:
             table.add(row)
