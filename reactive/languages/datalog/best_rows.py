@@ -47,10 +47,12 @@ class KeptRows:
     key: tuple[int, ...]
     value: tuple[int, ...]
     is_max: bool = False
+    order: Callable[[Any], Any] | None = None
+    """What orders the rows of a key; None for the values themselves."""
 
     def keep(self) -> Any:
         """Return the aggregate that says which row is best."""
-        return (Max if self.is_max else Min)(itemgetter(*self.value))
+        return (Max if self.is_max else Min)(self.order or itemgetter(*self.value))
 
     def by(self) -> Callable[[Any], Any]:
         """Return the function of the key of a row."""

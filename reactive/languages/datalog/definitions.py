@@ -331,7 +331,7 @@ def definitions_of(text: str | list[Token], given: Collection[str] = ()) -> Prog
         _check_name(directive.name, directive.at, relations)
         named[directive.word].append(directive.name)
     given = {*given, *named["input"]}
-    clauses, relations = with_equivalences(clauses, relations, given)
+    clauses, relations = with_equivalences(clauses, relations, given, types)
     return ProgramDefinitions(
         types,
         relations,

@@ -1,14 +1,20 @@
 """Equivalence relations: `.decl same(x: T, y: T) eqrel`.
 
-A relation whose rules do not read it is kept as one leader of each class, its least member:
+It is kept as one leader of each class, its least member:
 
     same.pairs(x, y)    the rows that rules derive
     same.leader(x, r)   r is the leader of x: the least value that pairs lead to
     same(x, y)          leader(x, r), leader(y, r)
 
 A rule that reads `same(x, y)` reads the two leaders, so a class of n members costs n rows; its
-n * n pairs are only made where the relation itself is shown, negated or aggregated. A relation that
-depends on itself has its pairs, which are followed step by step:
+n * n pairs are only made where the relation itself is shown, negated or aggregated. This holds in a
+recursion, too: values that share a leader in some round are of one class, and at the end values of
+one class share a leader.
+
+The least of records and of data types is the smallest: the one with the fewest values in it.
+
+A relation that is an input, or of floats in records, has its pairs, which are followed step by
+step; so has one that depends on itself through a relation that keeps some of its rows:
 
     same.step(x, y)     the rows that rules derive, both ways
     same(x, z)          same(x, y), step(y, z)
@@ -18,11 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from optimizer.record import record
 from reactive.languages.datalog import rules
 from reactive.languages.datalog.best_rows import KeptRows
-from reactive.languages.datalog.inference import COMPARED, KindedColumn
+from reactive.languages.datalog.inference import COMPARED, KindedColumn, ProgramTypes
 from reactive.languages.datalog.joined_columns import JoinedColumn
 from reactive.languages.datalog.tokens import Span
 
@@ -45,6 +52,7 @@ def with_equivalences(
     clauses: Sequence[rules.Clause],
     relations: Mapping[str, DeclaredRelation],
     given: Collection[str],
+    types: ProgramTypes,
 ) -> tuple[list[rules.Clause], dict[str, DeclaredRelation]]:
     """Return the clauses and relations of a program, with those that make equivalences.
 
@@ -55,7 +63,10 @@ def with_equivalences(
         if "eqrel" not in declared.qualifiers:
             continue
         is_given = declared.name in given
-        has_leaders = not is_given and _may_have_leaders(declared, clauses)
+        is_ordered = types.is_ordered(declared.fields[0].kind)
+        has_leaders = (
+            not is_given and is_ordered and _may_have_leaders(declared, clauses, relations)
+        )
         if not is_given:
             made |= {each.name: each for each in _parts(declared, has_leaders=has_leaders)}
             found = [_of_parts(each, declared.name, has_leaders=has_leaders) for each in found]
@@ -63,14 +74,19 @@ def with_equivalences(
     return found, made
 
 
-def _may_have_leaders(declared: DeclaredRelation, clauses: Sequence[rules.Clause]) -> bool:
-    """Return True if values can be compared, and the relation does not depend on itself."""
-    if declared.fields[0].kind.family not in COMPARED:
-        return False
+def _may_have_leaders(
+    declared: DeclaredRelation,
+    clauses: Sequence[rules.Clause],
+    relations: Mapping[str, DeclaredRelation],
+) -> bool:
+    """Return True unless rows are dominated, or it depends on itself through kept rows."""
     reads: dict[str, set[str]] = {}
+    keeping = {each.name for each in relations.values() if each.kept or each.choices}
     for clause in clauses:
-        if clause.is_subsumptive and clause.heads[0].name == declared.name:
-            return False
+        if clause.is_subsumptive:
+            if clause.heads[0].name == declared.name:
+                return False
+            keeping.add(clause.heads[0].name)
         atoms = {
             part.name
             for body in clause.bodies
@@ -80,12 +96,20 @@ def _may_have_leaders(declared: DeclaredRelation, clauses: Sequence[rules.Clause
         }
         for head in clause.heads:
             reads.setdefault(head.name, set()).update(atoms)
-    waiting, seen = [declared.name], set[str]()
+    seen = _reached(declared.name, reads)
+    return declared.name not in seen or not any(
+        declared.name in _reached(name, reads) for name in seen & keeping
+    )
+
+
+def _reached(name: str, reads: Mapping[str, set[str]]) -> set[str]:
+    """Return the relations that the rules of a relation read, and so on."""
+    waiting, seen = [name], set[str]()
     while waiting:
         new = reads.get(waiting.pop(), set()) - seen
         seen |= new
         waiting += new
-    return declared.name not in seen
+    return seen
 
 
 def _parts(declared: DeclaredRelation, *, has_leaders: bool) -> Iterator[DeclaredRelation]:
@@ -95,10 +119,30 @@ def _parts(declared: DeclaredRelation, *, has_leaders: bool) -> Iterator[Declare
     none = frozenset[str]()
     yield DeclaredRelation(f"{declared.name}.pairs", declared.fields, none, declared.at)
     if has_leaders:
-        kept = KeptRows((0,), (1,))
+        is_plain = kind.family in COMPARED
+        kept = KeptRows((0,), (1,), order=None if is_plain else _size_of_leader)
         yield DeclaredRelation(f"{declared.name}.leader", leader, none, declared.at, kept)
     else:
         yield DeclaredRelation(f"{declared.name}.step", declared.fields, none, declared.at)
+
+
+def _size_of_leader(row: tuple[Any, Any]) -> Any:
+    """Return what orders the leaders of a member: by size, then by items."""
+    return _sized(row[1])
+
+
+def _sized(value: Any) -> tuple[int, tuple[Any, ...]]:
+    """Return the number of values in a term, and these values, outer ones first."""
+    found: list[Any] = []
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, tuple):
+            found.append(True)  # nil, which stands in the same place, is less
+            waiting += reversed(each)
+        else:
+            found.append(False if each is None else each)
+    return len(found), tuple(found)
 
 
 def _of_parts(clause: rules.Clause, name: str, *, has_leaders: bool) -> rules.Clause:

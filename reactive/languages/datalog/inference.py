@@ -147,6 +147,24 @@ class ProgramTypes:
         """Return the columns of a type of records."""
         return self.fields(self._definitions[kind.type].record or ())
 
+    def is_ordered(self, kind: Kind) -> bool:
+        """Return True if values of a kind have an order: no float is inside of a record."""
+        waiting, seen = [kind], {kind}
+        while waiting:
+            each = waiting.pop()
+            fields: list[KindedColumn] = []
+            if each.family == "record":
+                fields = [*self.record_fields(each)]
+            elif each.family == "data":
+                own = [some for of, some in self._branches.values() if of == each]
+                fields = [field for some in own for field in self.fields(some)]
+            elif each.family == "float" and each != kind:
+                return False
+            new = {field.kind for field in fields} - seen
+            seen |= new
+            waiting += new
+        return True
+
     def branch(self, branch: rules.Branch) -> tuple[Kind, tuple[KindedColumn, ...]]:
         """Return the type of a branch, and its columns; raises if no type has the branch."""
         found = self._branches.get(branch.name)

@@ -1,0 +1,1 @@
+"""Equality saturation as a live Datalog program."""
