@@ -378,6 +378,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.engine.operators.sums_beyond.LARGEST": "a size of numbers",
     "reactive.engine.operators.sums_beyond.UNIT": "a scale",
     "reactive.engine.collections.exact.FRACTION": "a scale",
+    "reactive.api.rings.SCALE": "a scale",
     "reactive.engine.collections.exact.DOWN": "a scale",
     "reactive.engine.collections.exact.UP": "a scale",
     "reactive.engine.collections.exact.UNIT": "a scale",

@@ -42,7 +42,7 @@ from optimizer.record import record
 from optimizer.subqueries.keyed_rows import as_expression
 from reactive.api.columns import take_callable
 from reactive.engine.codegen.functions import BoundValues, build
-from reactive.engine.collections.exact import RingSum, nearest_float
+from reactive.engine.collections.exact import BITS, DOWN, UP, RingSum, nearest_float
 
 E = TypeVar("E")
 ROLE = "the of of Aggregate"
@@ -241,9 +241,7 @@ def take_factors(ring: Any, of: Any) -> RingFactors:
 Element: TypeAlias = tuple[int, tuple[int, ...], tuple[Any, ...], tuple[Any, ...]]
 """A number of rows; the features that were read; the sum of each; the sums of their products, by
 rows of the upper triangle. Sums have `BITS` bits behind the point, those of products twice that."""
-BITS = 100
 SCALE = 1 << BITS
-UP, DOWN = 2.0**900, 2.0 ** (BITS - 900)
 ZERO: Element = (0, (), (), ())
 ONE: Element = (1, (), (), ())
 
