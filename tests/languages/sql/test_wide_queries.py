@@ -117,7 +117,19 @@ COLLATIONS = [
     "select id from t qualify row_number() over (order by m collate nocase, id) < 3",
     "select distinct on (m collate nocase) id from t order by m collate nocase, id",
 ]
-QUERIES = [*COLLATIONS, *AGGREGATES, *COLUMNS, *PIVOTS, *UNIONS]
+MATCHES = [
+    "select regexp_extract_all(m || n1, '[0-9]'), regexp_extract_all(m, '(.)(x)?', 2) from t",
+    "select regexp_extract_all(m, 'a', 0, 'i'), regexp_extract(m, '(.)(.?)', ['x', 'y']).x from t",
+    "select regexp_split_to_array(m || n1, '[0-9]'), regexp_escape(m || '.é-') from t",
+    "select strip_accents(m || 'é'), nfc_normalize(m), url_encode(m || ' /ü~') from t",
+    "select from_base64('YWJj'), from_hex('6a'), constant_or_null(5, n1), unhex('616') from t",
+    "select signbit(-n1::double), gamma(-n1::double), lgamma(-n1::double), gamma(n1 * 900) from t",
+    "select cot(n1::double), gamma(id + 0.5), lgamma(id + 0.5), nextafter(n1::double, 9.0) from t",
+    "select damerau_levenshtein(m || 'ab', 'ba'), jaccard(m, 'ab') from t",
+    "select hamming(m || 'b', m || 'c') from t",
+    "select try(cast(m as int)) from t",
+]
+QUERIES = [*MATCHES, *COLLATIONS, *AGGREGATES, *COLUMNS, *PIVOTS, *UNIONS]
 
 
 def drawn_row(rnd: Random) -> tuple[Any, ...]:

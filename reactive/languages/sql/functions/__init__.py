@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.languages.sql.functions import arrays, lambdas, texts, times
+from reactive.languages.sql.functions import arrays, encodings, lambdas, texts, times
 from reactive.languages.sql.functions.arrays import Maker as Maker
 from reactive.languages.sql.functions.arrays import function_name as function_name
 
@@ -18,6 +18,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     **times.NUMBER_FUNCTIONS,
     **times.TIME_FUNCTIONS,
     **arrays.TABLE,
+    **encodings.TABLE,
     **lambdas.TABLE,
     **texts.CHOICE_FUNCTIONS,
 }
@@ -38,15 +39,15 @@ NAMES: tuple[str, ...] = tuple(
 
 _WORDS = """
 array_cosine_similarity array_grade_up array_select array_slice array_value
-array_where array_zip bar cot current_setting damerau_levenshtein decode element_at encode
-flatten format from_base64 from_hex gamma getvariable greatest_common_divisor hamming hash jaccard
+array_where array_zip bar current_setting decode element_at encode
+flatten format getvariable greatest_common_divisor hash
 jaro_similarity jaro_winkler_similarity json_array_length json_extract json_extract_string
-least_common_multiple lgamma list_aggregate list_grade_up list_histogram
+least_common_multiple list_aggregate list_grade_up list_histogram
 list_resize list_select list_where list_zip make_timestamp_ns map
-map_entries map_extract map_keys map_values nextafter nfc_normalize printf random regexp_escape
-regexp_extract_all regexp_split_to_array sha1 sha256 signbit strip_accents struct_insert
-timezone_hour timezone_minute to_json try_strptime txid_current unbin unhex union_value url_decode
-url_encode uuid version
+map_entries map_extract map_keys map_values printf random
+sha1 sha256 struct_insert
+timezone_hour timezone_minute to_json try_strptime txid_current unbin union_value url_decode
+uuid version
 """
 NOT_SUPPORTED = frozenset(_WORDS.split())
 """Functions of DuckDB that are not there, for messages."""

@@ -12,6 +12,7 @@ from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, conjuncti
 from reactive.languages.sql.expressions.casts import align, apply, cast, equal_types
 from reactive.languages.sql.expressions.comparisons import comparison
 from reactive.languages.sql.functions.arrays import Maker, arguments, cast_arguments, make_function
+from reactive.languages.sql.functions.encodings import named_groups
 from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import arrays, letters, moments, rows, texts
 from reactive.languages.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sql_name
@@ -199,6 +200,8 @@ def _replace_match(node: Any, scope: Scope) -> TypedValue:
 def _extract_match(node: Any, scope: Scope) -> TypedValue:
     values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.expression)]
     group = node.args.get("group")
+    if isinstance(group, exp.Array):
+        return named_groups(node, group, scope)
     return apply(
         texts.extracted_match, TEXT, *values, scope.value(group) if group else literal_value(0)
     )
@@ -274,6 +277,7 @@ TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
     exp.ToBase64: _base_64,
     "base64": _base_64,
     exp.RegexpSplit: _define_split(texts.parts_of_matches),
+    "regexp_split_to_array": _define_split(texts.parts_of_matches),
     "bin": make_function(binary, TEXT, ANY),
     exp.Glob: make_function(texts.glob, BOOL, TEXT, TEXT),
     "prefix": make_function(texts.starts_with, BOOL, TEXT, TEXT),

@@ -149,6 +149,15 @@ def replaced_match(text: str, pattern: str, new: str, options: str = "") -> str:
     return finder.sub(replace_match, text)
 
 
+def find_matches(text: str, pattern: str, options: str) -> list[re.Match[str]]:
+    """Return the matches of a regular expression, from the left; an empty one moves by a letter."""
+    finder, found, place = _compile_expression(pattern, options).finder(text), [], 0
+    while place <= len(text) and (match := finder.search(text, place)) is not None:
+        found.append(match)
+        place = match.end() + (match.end() == match.start())
+    return found
+
+
 def extracted_match(text: str, pattern: str, group: int = 0, options: str = "") -> str:
     """Return the first match of a regular expression, or a group of it; empty if there is none."""
     found = _compile_expression(pattern, options).finder(text).search(text)
