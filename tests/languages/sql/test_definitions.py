@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from reactive import Database, PlanError, TableError
-from reactive.sql import connect
+from reactive.sql import connect, create_engine
 from tests.budget import seeds
 
 DIALECTS = ["duckdb", "postgres", "sqlite"]
@@ -190,3 +190,43 @@ def test_the_end_of_a_constraint_is_said_and_kept(tmp_path: Path, caplog: Any) -
         db.execute("insert into t values (1, 9)")
         with pytest.raises(TableError, match="a > 0 is false"):
             db.execute("insert into t values (0, 9)")
+
+
+def test_sqlalchemy_sees_keys_and_constraints(tmp_path: Path) -> None:
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    path = str(tmp_path / "t.db")
+    with Database(path) as db:
+        db.execute("create table p (id int primary key, x int, unique (x))")
+        db.execute(
+            "create table t (a int check (a > 0), of int references p, y int, "
+            "foreign key (y) references p (x))"
+        )
+    with Database(path) as db:
+        seen = sqlalchemy.inspect(create_engine(db))
+        assert sorted(seen.get_table_names()) == ["p", "t"]
+        assert seen.get_pk_constraint("p")["constrained_columns"] == ["id"]
+        assert seen.get_unique_constraints("p")[0]["column_names"] == ["x"]
+        assert [each["sqltext"] for each in seen.get_check_constraints("t")] == ["a > 0"]
+        found = seen.get_foreign_keys("t")
+        assert [
+            (e["constrained_columns"], e["referred_table"], e["referred_columns"]) for e in found
+        ] == [(["of"], "p", ["id"]), (["y"], "p", ["x"])]
+        made = sqlalchemy.Table("t", sqlalchemy.MetaData(), autoload_with=create_engine(db))
+        assert [column.name for column in made.columns] == ["a", "of", "y"]
+
+
+def test_a_stored_table_is_declared_with_new_columns(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.db")
+    with Database(path) as db:
+        db.execute("create table t (a int)")
+        db.execute("insert into t values (1)")
+    for wrong, told in [
+        ("a int, b int not null", "'b' of table 't' is NOT NULL"),
+        ("a text", "column 'a' of table 't' has 1 in the file"),
+        ("b int", "a column 'a' in the file, which is not declared"),
+    ]:
+        with Database(path) as db, pytest.raises(PlanError, match=told):
+            db.execute(f"create table t ({wrong})")
+    with Database(path) as db:
+        db.execute("create table t (a int, b int default 7, c text)")
+        assert rows(db, "from t") == [(1, 7, None)]

@@ -13,11 +13,18 @@ from sqlalchemy import pool, types
 from sqlalchemy.dialects.postgresql.base import PGCompiler, PGDDLCompiler, PGTypeCompiler
 from sqlalchemy.engine import default
 from sqlalchemy.engine.interfaces import IsolationLevel
+from sqlglot import exp
 
 from reactive.api.internal_interface import engine_of
 from reactive.languages.sql.dbapi import names
 from reactive.languages.sql.dbapi.connection import SqlConnection, check_database, connect
 from reactive.languages.sql.entry import catalog_of
+from reactive.languages.sql.statements.table_definition import (
+    CHECKED,
+    IS_KEY,
+    UNIQUE,
+    NamedConstraint,
+)
 from reactive.languages.sql.terms.types import SqlType
 
 TYPES: dict[str, Any] = {
@@ -129,11 +136,12 @@ class DialectOfDatabase(default.DefaultDialect):
 
     def get_table_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
         """Return the names of the tables."""
+        _catalog(connection)
         return [table.name for table in _of(connection).db.tables() if table.name is not None]
 
     def get_view_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
         """Return the names of the views that SQL has made."""
-        catalog = catalog_of(engine_of(_of(connection).db))
+        catalog = _catalog(connection)
         return [*catalog.views, *catalog.kept]
 
     def get_schema_names(self, connection: Any, **kw: Any) -> list[str]:
@@ -163,26 +171,58 @@ class DialectOfDatabase(default.DefaultDialect):
     def get_pk_constraint(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> Any:
-        """Return no key: keys are callables of rows."""
+        """Return the columns of the PRIMARY KEY; none of a table that was made in Python."""
+        for each in _constraints(connection, table_name):
+            if isinstance(each.node, IS_KEY):
+                return {"constrained_columns": [*each.columns], "name": each.name}
         return {"constrained_columns": [], "name": None}
 
     def get_foreign_keys(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
-        """Return an empty list: constraints are enforced, and not listed."""
-        return []
+        """Return the columns that reference those of other tables."""
+        found = []
+        for each in _constraints(connection, table_name):
+            node: Any = each.node
+            if isinstance(node, (exp.ForeignKey, exp.Reference)):
+                reference = node.args["reference"] if isinstance(node, exp.ForeignKey) else node
+                named = reference.this
+                is_listed = isinstance(named, exp.Schema)
+                parent = named.this.name if is_listed else named.name
+                listed = [column.name for column in named.expressions] if is_listed else None
+                key = self.get_pk_constraint(connection, parent)["constrained_columns"]
+                found.append(
+                    {
+                        "name": each.name,
+                        "constrained_columns": [*each.columns],
+                        "referred_schema": None,
+                        "referred_table": parent,
+                        "referred_columns": listed or key,
+                        "options": {},
+                    }
+                )
+        return found
 
     def get_unique_constraints(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
-        """Return an empty list: constraints are enforced, and not listed."""
-        return []
+        """Return the columns of UNIQUE constraints."""
+        return [
+            {"name": each.name, "column_names": [*each.columns]}
+            for each in _constraints(connection, table_name)
+            if isinstance(each.node, UNIQUE)
+        ]
 
     def get_check_constraints(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
-        """Return an empty list: constraints are enforced, and not listed."""
-        return []
+        """Return the conditions of CHECK."""
+        dialect = engine_of(_of(connection).db).dialect
+        return [
+            {"name": each.name, "sqltext": each.node.this.sql(dialect=dialect)}
+            for each in _constraints(connection, table_name)
+            if isinstance(each.node, CHECKED)
+        ]
 
     def get_table_comment(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
@@ -201,6 +241,22 @@ def _of(connection: Any) -> SqlConnection:
     """Return the connection of PEP 249 that SQLAlchemy has wrapped."""
     found: SqlConnection = connection.connection.dbapi_connection
     return found
+
+
+def _catalog(connection: Any) -> Any:
+    """Return the names of the database, with what its file defines."""
+    catalog = catalog_of(engine_of(_of(connection).db))
+    if catalog.stored is not None:
+        catalog.stored.open_all()
+    return catalog
+
+
+def _constraints(connection: Any, name: str) -> list[NamedConstraint]:
+    """Return the constraints of a table that SQL has made."""
+    catalog = _catalog(connection)
+    table = catalog.table(name)
+    definition = None if table is None else catalog.definitions.get(table.plan.number)
+    return [] if definition is None else definition.folded().constraints()
 
 
 def _type_of(kind: SqlType) -> Any:

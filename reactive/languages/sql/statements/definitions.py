@@ -34,11 +34,16 @@ from reactive.languages.sql.statements.constraints import (
 )
 from reactive.languages.sql.statements.generated import Filled, take_filled
 from reactive.languages.sql.statements.table_definition import TableDefinition, usual_names
-from reactive.languages.sql.statements.target import ChangedTable, run_plan
+from reactive.languages.sql.statements.target import ChangedTable, fits, run_plan
 from reactive.languages.sql.statements.views import column_names, create_view, drop_view
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
-from reactive.languages.sql.terms.types import SqlType, hint_of, sql_name, type_of_sql
+from reactive.languages.sql.terms.types import (
+    SqlType,
+    hint_of,
+    sql_name,
+    type_of_sql,
+)
 from reactive.languages.sql.terms.values import (
     BindingColumn,
     BindingSchema,
@@ -240,7 +245,9 @@ def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
 
     def make(of: Declared) -> Any:
         """Make the table, with its constraints; nothing if one of them cannot be read."""
-        anew = {"migrate": _leave_out} if replaces and engine.journal is not None else {}
+        anew = {}
+        if engine.journal is not None:
+            anew = {"migrate": _leave_out if replaces else partial(_with_defaults, of, around)}
         table = of.make(engine, **anew)
         try:
             if replaces:
@@ -292,6 +299,41 @@ def define_table(table: Any, tree: Any, around: Scope) -> None:
 def _type_node(kind: SqlType) -> Any:
     """Return a type as the parser reads it."""
     return exp.DataType.build(sql_name(kind), dialect="duckdb", udt=True)
+
+
+def _with_defaults(declared: Declared, around: Scope, fields: dict[str, Any]) -> Any:
+    """Return the row of a stored row of other columns, as a `migrate=` function.
+
+    Raises `PlanError` if a stored column is not declared, or a new one has no value.
+    """
+    columns = {str(column.read): column for column in declared.schema.columns}
+    lost = next((name for name in fields if name not in columns), None)
+    if lost is not None:
+        raise around.error(
+            None,
+            f"table {declared.name!r} has a column {lost!r} in the file, which is not declared",
+            f"create table if not exists {declared.name} ...; alter table {declared.name} drop"
+            f" column {lost}",
+        )
+    values = []
+    for read, column in columns.items():
+        value = fields[read] if read in fields else declared.defaults.get(column.name)
+        if value is None and not column.nullable:
+            raise around.error(
+                None,
+                f"column {column.name!r} of table {declared.name!r} is NOT NULL, and a row in the"
+                " file has no value",
+                f"{column.name} ... default ...",
+            )
+        if not fits(value, column.type):
+            raise around.error(
+                None,
+                f"column {column.name!r} of table {declared.name!r} has {value!r:.60} in the file",
+                f"create table if not exists {declared.name} ...; alter table {declared.name} alter"
+                f" column {column.name} type {sql_name(column.type).lower()}",
+            )
+        values.append(value)
+    return declared.row_type(*values)
 
 
 def _leave_out(_: object) -> None:

@@ -40,6 +40,7 @@ from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.sqlite.values import KeyBy
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.scope import Scope
+from reactive.languages.sql.terms.types import SqlType, has_sample, sample_of
 from reactive.languages.sql.terms.values import (
     BindingColumn,
     BindingSchema,
@@ -183,6 +184,14 @@ class ChangedTable:
         """The function from values to a row of the table."""
         kind = self.table.row_type
         return tuple if not hasattr(kind, "__mro__") or kind is tuple else lambda v: kind(*v)
+
+
+def fits(value: Any, kind: SqlType) -> bool:
+    """Return True unless a value is known to be of another class than those of a type."""
+    if value is None or kind.affinity is not None or not has_sample(kind):
+        return True
+    wanted = type(sample_of(kind))
+    return type(value) is wanted or (wanted is float and type(value) is int)
 
 
 Pairs = list[tuple[Any, Any]]
