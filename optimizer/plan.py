@@ -39,6 +39,7 @@ from optimizer.plans.nodes.linear import Where as Where
 from optimizer.plans.nodes.recursion import Best as Best
 from optimizer.plans.nodes.recursion import Component as Component
 from optimizer.plans.nodes.recursion import Fixpoint as Fixpoint
+from optimizer.plans.nodes.recursion import GroupOf as GroupOf
 from optimizer.plans.nodes.recursion import Iterate as Iterate
 from optimizer.plans.nodes.recursion import JoinedValue as JoinedValue
 from optimizer.plans.nodes.recursion import Recursive as Recursive

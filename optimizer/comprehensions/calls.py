@@ -36,6 +36,7 @@ from optimizer.comprehensions.rows import (
     select_value,
     standing_of,
 )
+from optimizer.errors import PlanError
 from optimizer.expr import (
     NONE,
     Call,
@@ -53,7 +54,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import total
-from optimizer.lifting.lift import Unreadable, free_names, read_callable_as_expr
+from optimizer.lifting.lift import Unreadable, free_names, read_callable_as_expr, tree_of
 from optimizer.lifting.readings import UNSET, part_of
 from optimizer.subqueries.error_freedom import kinds, known_of
 
@@ -64,6 +65,25 @@ OPERATORS: dict[str, ast.operator] = {
     "difference": ast.Sub(),
     "symmetric_difference": ast.BitXor(),
 }
+
+
+class CalledTooEarly(PlanError):
+    """A query calls another one that is not defined yet: it is read when it is used."""
+
+
+def too_early(name: ast.Name, reader: Any) -> PlanError:
+    """Return the error for a name without a value; `CalledTooEarly` if it is called as a query."""
+    is_called = any(
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == name.id
+        and not (call.args or call.keywords)
+        for call in ast.walk(tree_of(reader.function))
+    )
+    if not is_called:
+        return refusal_at(name, reader, "has no value yet", "define it before the query is made")
+    remedy = "define it before the query is used for the first time"
+    return CalledTooEarly(*refusal_at(name, reader, "has no value yet", remedy).args)
 
 
 def call(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
@@ -116,14 +136,11 @@ def _read_query_call(
         if entry.is_of(function, name, text):
             return entry.rows()  # type: ignore[no-any-return]
     if function is UNSET and name:
-        raise refusal_at(
-            node,
-            reader,
-            "is called before it has a value",
-            "define it first; functions that call each other are read by db.query(f) after both",
-        )
+        raise too_early(ast.copy_location(ast.Name(name), node), reader)
     if text is None:
         return None
+    if reading.engine.is_unread(function):
+        return functions.read_call(node, text, reader, reading)
     found: Rows = reading.value(node.func, reader)
     if isinstance(found.node, plan.Aggregate) and found.node.key is not None:
         return replace(found, kind="dict", row=consumers.PAIR, names=("key", "value"))

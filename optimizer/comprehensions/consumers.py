@@ -335,6 +335,14 @@ class Engine(Protocol):
         """
         ...
 
+    def is_relation(self, value: Any) -> bool:
+        """Return True for a relation, a table or a view of any database."""
+        ...
+
+    def is_unread(self, value: Any) -> bool:
+        """Return True for a query that will be read when it is used for the first time."""
+        ...
+
     def is_parameter(self, value: Any) -> bool:
         """Return True for a value that a query reads by a call."""
         ...

@@ -144,9 +144,7 @@ class QueryReader:
             )
         missing = touching.without_value(node, reader)
         if missing is not None:
-            raise refusal_at(
-                missing, reader, "has no value yet", "define it before the query is made"
-            )
+            raise calls.too_early(missing, reader)
 
     def value(self, node: ast.expr, reader: Any) -> Expr | None:
         """Read an expression that uses relations: as `Rows`, or as a value of rows; None for all
@@ -199,6 +197,8 @@ class QueryReader:
             if known is not None:
                 return known if isinstance(known, Rows) else None
         found = touching.constant_of(node, reader)
+        if self.engine.is_unread(found):
+            return calls.call(ast.copy_location(ast.Call(node, [], []), node), reader, self)
         source = self.engine.plan_of(found)
         if source is None:
             owner = self.value(node.value, reader) if isinstance(node, ast.Attribute) else None

@@ -47,7 +47,7 @@ def _is_relation_node(node: ast.AST, reader: Any, reading: Any) -> bool:
             _value_of_name(node.id, reader), node.id, reading
         )
     if isinstance(node, ast.Attribute):
-        return reading.engine.plan_of(constant_of(node, reader)) is not None
+        return bool(reading.engine.is_relation(constant_of(node, reader)))
     return False
 
 
@@ -63,7 +63,7 @@ def is_or_reads_relation(value: Any, name: str, reading: Any) -> bool:
     """Return True if the value of a name is a relation, or a function that reads one."""
     if value is UNSET:
         return any(entry.name == name for entry in reading.active)
-    if reading.engine.plan_of(value) is not None:
+    if reading.engine.is_relation(value):
         return True
     return isinstance(value, FunctionType) and reads_relations(value, reading)
 
@@ -79,16 +79,16 @@ def reads_relations(function: FunctionType, reading: Any) -> bool:
 
 def _find_relations(function: FunctionType, reading: Any) -> Iterator[bool]:
     """Yield, for each thing that a function reads from outside, whether it leads to a relation."""
-    plan_of = reading.engine.plan_of
+    is_relation = reading.engine.is_relation
     yield any(entry.code is function.__code__ for entry in reading.active)
     for path in paths(function.__code__):
         value = variable(function, path)
-        yield plan_of(value) is not None
+        yield is_relation(value)
         if isinstance(value, FunctionType):
             yield reads_relations(value, reading)
         for name in path.names[1:]:
             value = attribute(value, name)
-            yield plan_of(value) is not None
+            yield is_relation(value)
 
 
 def without_value(node: ast.AST, reader: Any) -> ast.Name | None:

@@ -107,6 +107,9 @@ from optimizer.plans.side_conditions import (
 from optimizer.record import record
 from optimizer.traverse import substituted, unrolled, with_inputs
 
+Keeping = plan.Best | plan.JoinedValue | plan.GroupOf | None
+"""The rows that a relation of a recursion keeps; None for all."""
+
 
 @record
 class Clause:
@@ -126,10 +129,11 @@ class Clause:
 class Program:
     """All clauses of a fixpoint; `best` says which rows each relation keeps.
 
-    The relations that the user named come first.
+    The relations that the user named come first. Clauses of a `GroupOf` derive the rows of its
+    aggregate's input, as often as these occur.
     """
 
-    best: tuple[plan.Best | plan.JoinedValue | None, ...]
+    best: tuple[Keeping, ...]
     clauses: tuple[Clause, ...]
 
 
@@ -164,7 +168,9 @@ class _Normal:
         self._cuts: dict[int, tuple[plan.Node, plan.Node]] = {}
         self._inner: dict[int, list[plan.Recursive]] = {}
         self._defined: deque[tuple[plan.Recursive, plan.Node]] = deque()
-        self.best: list[plan.Best | plan.JoinedValue | None] = []
+        self._groups: dict[tuple[int, ...], tuple[plan.Recursive, Any]] = {}
+        self._counts = False
+        self.best: list[Keeping] = []
         self.clauses: list[Clause] = []
 
     def define(self, node: plan.Fixpoint) -> list[plan.Recursive]:
@@ -183,11 +189,10 @@ class _Normal:
         """Make the clauses of all relations, including relations that this defines."""
         while self._defined:
             head, body = self._defined.popleft()
+            self._counts = isinstance(self.best[head.index], plan.GroupOf)
             self.clauses += [Clause(head.index, way) for way in self._ways(body)]
 
-    def _relation(
-        self, name: str, of: Shapes, best: plan.Best | plan.JoinedValue | None = None
-    ) -> plan.Recursive:
+    def _relation(self, name: str, of: Shapes, best: Keeping = None) -> plan.Recursive:
         """Add a relation, and return it; `best` says which rows it keeps."""
         self.best.append(best)
         return plan.Recursive(self._level, len(self.best) - 1, name, True, of)
@@ -200,6 +205,10 @@ class _Normal:
             match node:
                 case _ if is_closed(node):
                     yield _put_chain_on(above, node)
+                case plan.Union() | plan.Distinct() if self._counts:
+                    yield _put_chain_on(above, self._cut(node))
+                case plan.Aggregate() if by_left_row(node) is None:
+                    yield self._group(node, above)
                 case plan.Union(left, right) | plan.UnionAll(left, right):
                     waiting += [(right, above), (left, above)]
                 case plan.Distinct(source):
@@ -226,6 +235,8 @@ class _Normal:
         match node:
             case plan.Recursive():
                 return node
+            case _ if self._counts and not isinstance(node, plan.Join | plan.Product):
+                return self._cut(node)
             case plan.Join() | plan.Product() | plan.AntiJoin():
                 return self._over_sets(node)
             case plan.SemiJoin(left):
@@ -244,6 +255,25 @@ class _Normal:
                 return self._inner_relations(fixpoint)[index]
             case _:
                 raise TypeError(f"recursion cannot go through {type(node).__name__}")
+
+    def _group(self, node: plan.Aggregate, above: _Chain) -> plan.Node:
+        """Return the rows of a relation of groups, and the nodes above that it does not show."""
+        shown: list[plan.Node] = []
+        while above is not None and isinstance(above[0], plan.Where | plan.Select | plan.Extend):
+            shown.append(above[0])
+            above = above[1]
+        known = (id(node), *map(id, shown))
+        if known not in self._groups:
+            of = shapes(shown[-1] if shown else node)
+            relation = self._relation("", (None, *of), plan.GroupOf(node, tuple(shown)))
+            self._groups[known] = relation, (node, shown)
+            self._defined.append((relation, node.input))
+        relation = self._groups[known][0]
+        count = len(relation.of)
+        row: plan.Node = plan.Extend(relation, tuple(range(1, count)), ())
+        if count == 2:
+            row = plan.Select(relation, _callable_over_rows(Parameter(1), 2))
+        return _put_chain_on(above, row)
 
     def _by_left_row(self, node: plan.Aggregate) -> plan.Node:
         """Return an aggregate over the premise of its left rows; raise `TypeError` if these are not
@@ -272,6 +302,8 @@ class _Normal:
         """Return a node that a join can read: a closed relation, or a recursive one below wheres,
         which may be new."""
         if is_closed(node):
+            if self._counts and not may_be_negative(node):
+                return node
             counted = not may_be_negative(node) and all(step.is_key for step in steps)
             return node if counted or is_set(node) else plan.Distinct(node)
         source = node
@@ -281,6 +313,8 @@ class _Normal:
 
     def _cut(self, node: plan.Node) -> plan.Node:
         """Return a new relation that has the rows of a node."""
+        if self._counts and not (is_set(node) or isinstance(node, plan.Union | plan.Distinct)):
+            raise TypeError(f"recursion cannot count the rows of {type(node).__name__}")
         if id(node) not in self._cuts:
             relation = self._relation("", shapes(node))
             self._cuts[id(node)] = relation, node
@@ -545,6 +579,16 @@ def _begins_with(node: plan.Node, source: plan.Node) -> bool:
 
 Rows = plan.Join | plan.Product | plan.OuterJoin
 """Joins that make pairs, the left bindings first."""
+
+
+def is_over_recursion(node: plan.Node) -> bool:
+    """Return True for an aggregate of rows of a recursion around it, which groups share."""
+    return isinstance(node, plan.Aggregate) and bool(free(node)) and by_left_row(node) is None
+
+
+def aggregates_itself(node: plan.Fixpoint) -> bool:
+    """Return True if a recursion passes through an aggregate whose groups share its rows."""
+    return any(is_over_recursion(part) for body in node.bodies for part in nodes(body))
 
 
 def by_left_row(node: plan.Aggregate) -> Rows | None:

@@ -46,8 +46,9 @@ from optimizer.errors import PlanError, StratificationError
 from optimizer.expr import Expr, Function, Lifted, Quantified, Subquery, transform, walk
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans import headlines
-from optimizer.plans.clauses import by_left_row
+from optimizer.plans.clauses import by_left_row, is_over_recursion
 from optimizer.plans.components import strongly_connected
+from optimizer.plans.monotone import refused_aggregates
 from optimizer.plans.properties import free, is_set, nodes, shapes
 from optimizer.record import record
 from optimizer.traverse import (
@@ -124,8 +125,11 @@ def check_stratified(node: plan.Fixpoint) -> None:
     """Raise `StratificationError` if a relation depends on itself by an input that is not
     monotone."""
     level = node.level
+    refused = refused_aggregates(node)
     for index, body in enumerate(node.bodies):
         for part in _nodes_of_rounds(body, level):
+            if is_over_recursion(part) and id(part) not in refused:
+                continue
             for source, (through, what) in _forbidden(part):
                 if level not in free(source):
                     continue
@@ -133,9 +137,11 @@ def check_stratified(node: plan.Fixpoint) -> None:
                 back = _way_back(node, index, reached)
                 if back:
                     cycle = " -> ".join([node.names[index], through, *back])
+                    why = refused.get(id(part))
+                    shown = "" if why is None else f"  not monotone: {why}\n"
                     raise StratificationError(
                         f"fixpoint {', '.join(map(repr, node.names))} depends on its own {what}\n"
-                        f"  {cycle}\n{REMEDY}"
+                        f"  {cycle}\n{shown}{REMEDY}"
                     )
 
 

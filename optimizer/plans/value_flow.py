@@ -75,15 +75,27 @@ class Flow:
 
 def reading_clauses(program: Program) -> tuple[bool, ...]:
     """Return for each clause whether it reads a value of a lattice together with another row."""
-    known = [Flow((CLEAN,) * width) for width in _widths(program)]
+    widths = _widths(program)
+    known = [
+        Flow((CLEAN,) * (_width_of_group(best) if isinstance(best, plan.GroupOf) else width))
+        for best, width in zip(program.best, widths, strict=True)
+    ]
     while True:
         made = [_clause_flow(clause.body, known) for clause in program.clauses]
         new = list(known)
+        of_groups = {
+            index: Flow((CLEAN,) * widths[index])
+            for index, best in enumerate(program.best)
+            if isinstance(best, plan.GroupOf)
+        }
         for clause, flow in zip(program.clauses, made, strict=True):
-            new[clause.head] = _meet(new[clause.head], flow)
+            of = of_groups if clause.head in of_groups else new
+            of[clause.head] = _meet(of[clause.head], flow)
         for index, best in enumerate(program.best):
             if isinstance(best, plan.JoinedValue):
                 new[index] = _of_lattice(best, new[index])
+            elif isinstance(best, plan.GroupOf):
+                new[index] = _of_group(best, of_groups[index])
         if new == known:
             return tuple(flow.reads for flow in made)
         known = new
@@ -108,6 +120,24 @@ def _of_lattice(best: plan.JoinedValue, flow: Flow) -> Flow:
     keys = _fields_read(best.by)
     is_clean = keys is not None and all(map(binding.has, keys))
     return Flow((Binding(False, keys if is_clean and keys else frozenset()),), not is_clean)
+
+
+def _width_of_group(of: plan.GroupOf) -> int:
+    """Return the number of bindings of a relation of groups: the key, and what is shown."""
+    return 1 + bindings(of.shown[-1] if of.shown else of.aggregate)
+
+
+def _of_group(of: plan.GroupOf, flow: Flow) -> Flow:
+    """Return the flow of a relation of groups: its key is clean, its rows are made of values."""
+    key = of.aggregate.key
+    assert key is not None
+    is_clean = _is_clean_function(key, flow.bindings)
+    own = CLEAN if is_clean else UNKNOWN
+    count = bindings(of.aggregate)
+    row = Flow((own, *(UNKNOWN,) * (count - 1)) if count > 1 else (UNKNOWN,))
+    for node in of.shown:
+        row = _linear_flow(node, row, has_partner=False)
+    return Flow((own, *row.bindings), not is_clean)
 
 
 def _fields_read(by: Function) -> Fields | None:

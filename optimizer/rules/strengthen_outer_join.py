@@ -48,11 +48,31 @@ from optimizer.expressions.simplification import is_not_none
 from optimizer.expressions.text import is_too_long, over, without_none_tests
 from optimizer.plans import clauses
 from optimizer.plans.join_lists import outputs
-from optimizer.plans.properties import bindings, row_shape, shapes
+from optimizer.plans.properties import bindings, free, nodes, row_shape, shapes
 from optimizer.rules.drop_true_where import drop_true_where
 from optimizer.traverse import with_called, with_inputs
 
 Rows = tuple[Expr, ...]
+
+
+def strengthen_recursion(node: plan.Fixpoint) -> plan.Fixpoint:
+    """Make the outer joins inner whose right sides read the recursion, where rows without a partner
+    are dropped."""
+    if not any(
+        map(_may_miss_recursive_rows, [part for body in node.bodies for part in nodes(body)])
+    ):
+        return node
+    made: dict[int, plan.Node] = {}
+    for body in node.bodies:
+        for part in nodes(body):
+            if id(part) not in made:
+                found = with_inputs(part, [made[id(source)] for source in part.inputs()])
+                made[id(part)] = strengthen_outer_join(found) if free(part) else part
+    return replace(node, bodies=tuple([made[id(body)] for body in node.bodies]))
+
+
+def _may_miss_recursive_rows(node: plan.Node) -> bool:
+    return isinstance(node, plan.OuterJoin) and bool(free(node.right))
 
 
 def strengthen_outer_join(node: plan.Node) -> plan.Node:

@@ -40,6 +40,7 @@ from optimizer.expr import Constant, Expr, Function, Lifted, walk
 from optimizer.expressions.knowledge import Shapes
 from optimizer.lifting import outer_values
 from optimizer.lifting.readings import UNSET, resolve
+from optimizer.plans.branches import check_branches
 from optimizer.plans.properties import nodes
 from optimizer.plans.strata import (
     check_positive,
@@ -49,6 +50,7 @@ from optimizer.plans.strata import (
 )
 from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
+from optimizer.rules.strengthen_outer_join import strengthen_recursion
 from optimizer.subqueries.decorrelation import lateral, remove_subqueries
 from optimizer.traverse import functions, has_subqueries
 from reactive.api.columns import Live, is_parameter
@@ -101,7 +103,7 @@ class Comprehending:
 
     def plan_of(self, value: Any) -> plan.Node | None:
         """Return the plan of a relation of this database; None for any other value."""
-        if not isinstance(value, Live) or not hasattr(value, "_kept_views"):
+        if not self.is_relation(value):
             return None
         other: Any = value._relation_of(self._engine)
         if other._engine is not self._engine and not agree(self._engine, other._engine):
@@ -128,6 +130,14 @@ class Comprehending:
         """Return the function that a query was written as; None if there is none."""
         text = getattr(value, "text", None) if isinstance(value, Live) else None
         return getattr(text, "function", None)
+
+    def is_unread(self, value: Any) -> bool:
+        """Return True for a query that was not read yet, as it calls one that was not defined."""
+        return self.text_of(value) is not None and "plan" not in vars(value)
+
+    def is_relation(self, value: Any) -> bool:
+        """Return True for a relation, a table or a view of any database."""
+        return isinstance(value, Live) and hasattr(value, "_kept_views")
 
     def fold(self, name: Fold, value: Function | None) -> plan.Folded:
         """Return the aggregate of a comprehension as a part of the plan."""
@@ -581,10 +591,11 @@ def smallest(node: plan.Fixpoint) -> Sequence[plan.Node]:
     Raises
     ------
     StratificationError: recursion through a negation, an aggregate, an outer join or an order.
-    PlanError: rows of negative weight are read.
+    PlanError: rows of negative weight are read, or branches give rows of different classes.
     """
-    check_stratified(node)
+    check_stratified(strengthen_recursion(node))
     check_positive(node)
+    check_branches(node)
     above = level_of(node)  # nested definitions have different numbers
     return in_strata(node, lambda part: _with_level(part, max(above, level_of(part))))
 

@@ -44,6 +44,7 @@ from weakref import WeakValueDictionary
 
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.comprehensions import query as reading
+from optimizer.comprehensions.calls import CalledTooEarly
 from optimizer.errors import PlanError
 from optimizer.plans.check_reads import check_every_read
 from optimizer.plans.properties import tables
@@ -297,7 +298,16 @@ class Query(Written, Relation[*Ts]):
     >>> words.add_all(["to", "be", "not"])
     >>> sorted(view), sorted(short())
     (['be', 'to'], ['be', 'to'])
+
+    A query that calls one that is not defined yet is read when it is used for the first time: so
+    queries may call each other.
     """
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("plan", "kind", "_views") and "text" in vars(self):
+            _read_late(self)
+            return vars(self)[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 @boundary
@@ -335,11 +345,40 @@ def query(engine: Any, function: Any) -> Any:
     """Return the relation of a function without parameters; refuses a generator."""
     if isinstance(function, GeneratorType):
         raise PlanError("query takes a function\n  live(... for ... in ...) takes a generator")
+    try:
+        return _make_query(engine, _read(engine, function), QueryText(function))
+    except CalledTooEarly:
+        made: Any = Query.__new__(Query)
+        made._engine, made.text = engine, QueryText(function)
+        return made
+
+
+def _read(engine: Any, function: Any) -> reading.Query:
+    """Read the query of a function."""
     taken = opaque(function, 0, "query")
     check_noticed(function, taken)
     read = partial(reading.read_function, engine=Comprehending(engine), written=function)
-    found = _recipes_of(engine).find(taken, _without_own_name(taken, function), read)
-    return _make_query(engine, found, QueryText(function))
+    return _recipes_of(engine).find(taken, _without_own_name(taken, function), read)
+
+
+def _read_late(made: Any) -> None:
+    """Read a query that was made before the queries that it calls.
+
+    Raises
+    ------
+    PlanError: it still calls a function that is not defined, or gives neither a list nor a set.
+    """
+    engine, function = made._engine, made.text.function
+    try:
+        found = _read(engine, function)
+    except CalledTooEarly as early:
+        raise PlanError(*early.args) from None
+    if found.kind in KINDS:
+        raise PlanError(
+            f"query: {function.__name__} was written before the queries that it calls, and gives"
+            " a dictionary or an order\n  define these before it; a set or a list may come first"
+        )
+    vars(made).update(vars(_make_query(engine, found, made.text)))
 
 
 @outermost

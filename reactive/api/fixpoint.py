@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque, opaque
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 U = TypeVar("U")
 V = TypeVar("V")
+P = ParamSpec("P")
 By = Callable[[Any], Hashable]
+Steps = tuple[AnyRelation, ...]
 
 
 @overload
@@ -65,12 +67,12 @@ def fixpoint(
 ) -> tuple[Relation[T], Relation[U], Relation[V]]: ...
 @overload
 def fixpoint(
-    step: Callable[..., tuple[AnyRelation, ...]],
+    step: Callable[Concatenate[AnyRelation, AnyRelation, AnyRelation, AnyRelation, P], Steps],
     *,
     keep: Sequence[Keep | None] | None = None,
     by: Sequence[By | None] | None = None,
     max_rounds: int | None = 10_000,
-) -> tuple[AnyRelation, ...]: ...
+) -> tuple[Relation[Any], ...]: ...
 @overload
 def fixpoint(
     step: Callable[..., Sequence[AnyRelation]],
@@ -79,7 +81,7 @@ def fixpoint(
     keep: Sequence[Keep | None] | None = None,
     by: Sequence[By | None] | None = None,
     max_rounds: int | None = 10_000,
-) -> tuple[AnyRelation, ...]: ...
+) -> tuple[Relation[Any], ...]: ...
 @outermost
 def fixpoint(
     step: Callable[..., Any],

@@ -703,6 +703,52 @@ def test_a_local_recursion_calls_itself_whatever_its_name_stood_for(text: str, b
     check(view)
 
 
+MUTUAL = """
+@db.query
+def odd() -> set:
+    return {(a, b) for a, b in edges} | {(a, d) for a, b in EVEN for c, d in edges if b == c}
+@db.query
+def even() -> set:
+    return {(a, d) for a, b in ODD for c, d in edges if b == c}
+"""
+
+
+@pytest.mark.parametrize("uses", [("odd()", "even()"), ("odd", "even()")])
+@pytest.mark.parametrize("first", ["odd", "even"])
+@pytest.mark.parametrize("is_local", [False, True])
+def test_queries_that_call_each_other_are_read_when_they_are_used(
+    uses: tuple[str, str], first: str, is_local: bool
+) -> None:
+    text = MUTUAL.replace("ODD", uses[0]).replace("EVEN", uses[1])
+    if is_local:
+        text = LOCAL.format("\n".join(f"    {line}" for line in text.splitlines()))
+        text = text.replace("return reach", "return odd, even").replace("reach = ", "odd, even = ")
+    names = _run(text, f"<mutual {is_local} {uses}>")
+    queries = names["odd"], names["even"]
+    views = [each.materialize() for each in (queries if first == "odd" else queries[::-1])]
+    edges = names["edges"]
+    for change in (edges.add, edges.remove):
+        for edge in ((3, 4), (4, 1)):
+            change(edge)
+            check(*views)
+    assert [set(query()) for query in queries] == [{(1, 2), (2, 3)}, {(1, 3)}]
+
+
+def test_a_query_of_one_that_is_never_defined_says_so_when_it_is_used() -> None:
+    query = _run("@db.query\ndef early(): return {x for x in late()}", "<never>")["early"]
+    for use in (query.materialize, query.explain, lambda: repr(query)):
+        with pytest.raises(PlanError, match="late has no value yet"):
+            use()
+
+
+def test_a_dictionary_cannot_be_written_before_what_it_calls() -> None:
+    text = "@db.query\ndef early(): return {a: b for a, b in late()}\n"
+    text += "@db.query\ndef late(): return {(1, 2) for e in edges}"
+    query = _run(text, "<dictionary>")["early"]
+    with pytest.raises(PlanError, match="written before the queries that it calls"):
+        query.materialize()
+
+
 def test_a_query_may_call_one_that_had_its_name() -> None:
     text = "@db.query\ndef reach(): return {e for e in edges if e[0] < 2}\nfirst = reach"
     text += RECURSION.replace("for a, b in edges}", "for a, b in first()}")

@@ -31,6 +31,7 @@ from optimizer.plans.facts import (
     of_input,
     same_rows,
 )
+from optimizer.plans.nodes.groups import Aggregate
 from optimizer.record import record
 
 
@@ -92,6 +93,18 @@ class JoinedValue:
     name: str | int
     lattice: Any
     functions: tuple[Opaque, ...] = field(default=(), compare=False)
+
+
+@record
+class GroupOf:
+    """Keep one row per group: what the linear nodes `shown` make of an aggregate's row for it.
+
+    The rows of the relation are the key and these bindings; the rows of the aggregate's input are
+    what is derived for it. The clauses of a recursion have such relations, its nodes have none.
+    """
+
+    aggregate: Aggregate
+    shown: tuple[Node, ...]
 
 
 @record

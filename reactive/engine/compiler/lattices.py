@@ -19,23 +19,31 @@ from optimizer import plan
 from optimizer.expr import Attribute, Call, Expr, Item, Lifted, Parameter, constant, tuple_of
 from optimizer.expressions.knowledge import constructor
 from optimizer.plans import value_flow
-from optimizer.plans.clauses import Program
+from optimizer.plans.clauses import Keeping, Program
 from optimizer.plans.components import strongly_connected
 from optimizer.plans.properties import bindings, nodes, row_shape
 from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.collections.row_fields import with_field
 from reactive.engine.collections.sorting import ranker
 from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.operators.fixpoint.group_relation import GroupRelation
 from reactive.engine.operators.fixpoint.lattice_laws import CheckedJoin
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
 from reactive.engine.operators.fixpoint.rising_relation import RisingRelation
 from reactive.engine.operators.fixpoint.set_relation import SetRelation
-from reactive.engine.operators.plain import spread_bindings
+from reactive.engine.operators.fuse import chain_runner
+from reactive.engine.operators.plain import (
+    canonical_key_maker,
+    plain_aggregate,
+    spread_bindings,
+    spread_or_none,
+)
+from reactive.errors import FixpointError
 
 
 def has_lattice(program: Program) -> bool:
-    """Return True if a relation of a recursion is over a lattice."""
-    return any(isinstance(best, plan.JoinedValue) for best in program.best)
+    """Return True if a relation of a recursion is over a lattice, or of groups."""
+    return any(isinstance(best, plan.JoinedValue | plan.GroupOf) for best in program.best)
 
 
 def reading_clauses(program: Program) -> tuple[bool, ...]:
@@ -62,11 +70,11 @@ def rising_relations(
     return made
 
 
-def _relation(
-    best: plan.Best | plan.JoinedValue | None, shape: Any, checked: str | None
-) -> RisingRelation:
+def _relation(best: Keeping, shape: Any, checked: str | None) -> RisingRelation:
     if best is None:
         return SetRelation()
+    if isinstance(best, plan.GroupOf):
+        return _group_relation(best)
     if isinstance(best, plan.Best):
         return _best_relation(best)
     lattice = best.lattice
@@ -79,6 +87,36 @@ def _relation(
         widen=lattice.widen,
         widen_at=lattice.widen_at,
         is_checked=_names_of(shape) is None,
+    )
+
+
+def _group_relation(of: plan.GroupOf) -> GroupRelation:
+    """Return the relation of the groups of an aggregate inside of the recursion."""
+    node, shown = of.aggregate, chain_runner(of.shown)
+    count = bindings(node.input)
+    key, canonical_key = spread_or_none(node.key, count), canonical_key_maker(node.key, node.input)
+    assert key is not None
+    summed = [
+        spread_bindings(folded.value, count)
+        for folded in node.aggregates
+        if folded.name == "Sum" and folded.value is not None
+    ]
+    make_key = key
+
+    def check(row: Row) -> None:
+        for value in summed:
+            number = value(row)
+            if number is not None and not number >= 0:
+                raise FixpointError(
+                    f"a recursion sums {number!r:.60} of the row {row!r:.100}\n"
+                    "  inside of a recursion, sum() adds numbers that are not negative: totals rise"
+                )
+
+    return GroupRelation(
+        lambda row: canonical_key(make_key(row)),
+        lambda pairs: shown([(row, 1) for row, _ in plain_aggregate(node).step(pairs)]),
+        check,
+        bindings(of.shown[-1] if of.shown else node),
     )
 
 

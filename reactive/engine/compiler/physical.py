@@ -422,7 +422,7 @@ class PhysicalFixpoint(Physical):
     """The operations of each clause on recursive relations."""
     names: tuple[str, ...]
     max_rounds: int | None
-    best: tuple[plan.Best | plan.JoinedValue | None, ...]
+    best: tuple[clauses.Keeping, ...]
     program: clauses.Program = field(compare=False, repr=False)
 
     def headline(self) -> str:

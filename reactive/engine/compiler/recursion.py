@@ -35,11 +35,13 @@ from reactive.engine.operators.fixpoint.delta_rules import (
     BaseRule,
     BinaryRule,
     Circuit,
+    CountingRule,
     GroupedRule,
     NegatedRule,
     Negating,
     UnaryRule,
 )
+from reactive.engine.operators.fixpoint.group_relation import GroupRelation
 from reactive.engine.operators.fixpoint.loops import (
     BinaryLoops,
     FilteredKeys,
@@ -101,7 +103,9 @@ def circuit_of(
     builder.circuit.begins_anew = all(at_hand)
     called = [f for rule in of.rules for op in rule for f in functions(op.node)]
     for best in program.best:
-        if best is not None:
+        if isinstance(best, plan.GroupOf):
+            called += [f for part in (best.aggregate, *best.shown) for f in functions(part)]
+        elif best is not None:
             called += [best.by, best.value]
         if isinstance(best, plan.JoinedValue):
             called += best.functions
@@ -183,11 +187,12 @@ class _Builder:
         """Add a rule that joins two sides, of which at least one is recursive, to the circuit."""
         left, right = self._sides(join)
         indexes = [s.index_by if isinstance(s, RecursiveIndex) else s for s in (left, right)]
+        counts = isinstance(self.circuit.relations[head], GroupRelation)
         loops = (
-            self._loops(join, chain, left, right, is_left=True),
-            self._loops(join, chain, right, left, is_left=False),
+            None if counts else self._loops(join, chain, left, right, is_left=True),
+            None if counts else self._loops(join, chain, right, left, is_left=False),
         )
-        rule = BinaryRule(
+        rule = (CountingRule if counts else BinaryRule)(
             head,
             plain_join(join, indexes[0], indexes[1]),
             chain_runner(chain),

@@ -180,11 +180,11 @@ def _make_asof_join(node: plan.AsofJoin) -> asof_join.AsofJoin:
 def _make_select(function: Function, source: plan.Node) -> rowwise.Select:
     """Return the operator that maps the rows of a node."""
     return rowwise.Select(
-        spread_bindings(function, bindings(source)), _canonical_maker(function, source)
+        spread_bindings(function, bindings(source)), canonical_key_maker(function, source)
     )
 
 
-def _canonical_maker(function: Function | None, source: plan.Node) -> Callable[[Any], Any]:
+def canonical_key_maker(function: Function | None, source: plan.Node) -> Callable[[Any], Any]:
     """Return the function that makes values of a callable canonical."""
     if not isinstance(function, Lifted):
         return canonical
@@ -290,7 +290,7 @@ def plain_aggregate(
         accumulators,
         keeps_negative=keeps_negative,
         row=node.row,
-        to_canonical=_canonical_maker(node.key, node.input),
+        to_canonical=canonical_key_maker(node.key, node.input),
     )
 
 

@@ -38,6 +38,7 @@ from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, Item, Lifted, Parameter, constant
 from optimizer.expressions.knowledge import total
+from optimizer.plans.clauses import aggregates_itself
 from optimizer.plans.closures import linear, partition
 from optimizer.plans.explain import headline
 from optimizer.plans.factorization import is_of_ring
@@ -490,9 +491,13 @@ class _Cut:
 
 
 def _may_go(node: plan.Fixpoint | plan.Iterate) -> bool:
-    """Return True if a recursion is independent, without negative weights, and over no lattice."""
+    """Return True if a recursion can go.
+
+    It is independent, without negative weights, over no lattice, and without own aggregates.
+    """
     if isinstance(node, plan.Fixpoint):
-        return not free(node) and not any(isinstance(b, plan.JoinedValue) for b in node.best)
+        is_over_lattice = any(isinstance(b, plan.JoinedValue) for b in node.best)
+        return not (free(node) or is_over_lattice or aggregates_itself(node))
     return not free(node) and not (isinstance(node, plan.Iterate) and may_be_negative(node))
 
 

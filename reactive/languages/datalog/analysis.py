@@ -221,6 +221,9 @@ def _check_bound(
             raise wrong(at, f"variable {shown!r} is not bound", remedy)
 
 
+NO_MEANING = "  it has no meaning: negate or aggregate what does not depend on it"
+
+
 @record
 class Dependency:
     """A relation that a rule reads: as it is, or for its `"negation"` or an `"aggregate"`."""
@@ -252,11 +255,9 @@ def strata(
 
     Raises
     ------
-    StratificationError: a relation depends on its own negation or aggregate.
+    StratificationError: a relation depends on its own negation.
     """
-    read = {
-        name: [d for rule in some for d in dependencies(rule.goals)] for name, some in rules.items()
-    }
+    read = _dependencies_of(rules)
     later = {
         name: [d.name for rule in dominated.get(name, ()) for d in dependencies(rule.goals)]
         for name in read
@@ -268,9 +269,32 @@ def strata(
         members = frozenset(group)
         for name in group:
             for dependency in read[name]:
-                if dependency.barrier is not None and dependency.name in members:
+                if dependency.barrier == "negation" and dependency.name in members:
                     raise _stratification_error(name, dependency, group, read)
     return found
+
+
+def _dependencies_of(rules: Mapping[str, Sequence[Rule]]) -> dict[str, list[Dependency]]:
+    """Return what the rules of each relation read."""
+    return {
+        name: [d for rule in some for d in dependencies(rule.goals)] for name, some in rules.items()
+    }
+
+
+def check_aggregates(
+    group: Sequence[str], rules: Mapping[str, Sequence[Rule]], error: StratificationError
+) -> None:
+    """Raise the error of a recursion that is not monotone, at the aggregate that it names.
+
+    Nothing is raised if no relation of the group depends on its own aggregate.
+    """
+    read = _dependencies_of({name: rules[name] for name in group})
+    why = [line for line in str(error).splitlines() if line.startswith("  not monotone: ")]
+    for name in group:
+        for dependency in read[name]:
+            if dependency.barrier == "aggregate" and dependency.name in group:
+                found = _stratification_error(name, dependency, group, read, "".join(why))
+                raise found from None
 
 
 def _stratification_error(
@@ -278,6 +302,7 @@ def _stratification_error(
     dependency: Dependency,
     group: Sequence[str],
     read: Mapping[str, Sequence[Dependency]],
+    why: str = "",
 ) -> Exception:
     """Return the error for a relation that depends on its own negation or aggregate."""
     way = _way(dependency.name, name, group, read)
@@ -286,7 +311,7 @@ def _stratification_error(
     found = wrong(
         dependency.at,
         f"relation {name!r} depends on its own {dependency.barrier}",
-        f"{shown}\n  it has no meaning: negate or aggregate what does not depend on it",
+        f"{shown}\n{why or NO_MEANING}",
     )
     return StratificationError(str(found))
 

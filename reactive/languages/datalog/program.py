@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from optimizer import plan
-from optimizer.errors import PlanError
+from optimizer.errors import PlanError, StratificationError
 from optimizer.expr import Attribute, Expr, Operation, Parameter, all_parameters
 from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, is_set
@@ -30,7 +30,12 @@ from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.engine.runtime.collector import make_old, pause_collector
 from reactive.engine.runtime.large_stack import call_with_any_stack
-from reactive.languages.datalog.analysis import Analysis, analyse_program, dependencies
+from reactive.languages.datalog.analysis import (
+    Analysis,
+    analyse_program,
+    check_aggregates,
+    dependencies,
+)
 from reactive.languages.datalog.best_rows import RANKED, KeptRows
 from reactive.languages.datalog.bodies import BodyQuery, match_keys, stuck
 from reactive.languages.datalog.choices import choose_by_rounds, chosen_rows_of
@@ -58,7 +63,7 @@ WatchFile = Callable[[Path, Any, str, Callable[[Path], Iterable[Any]]], Table[An
 """Makes a table of the rows of a file, of a class, with a name, read by a function."""
 
 
-class Program(Mapping[str, AnyRelation]):
+class Program(Mapping[str, Relation[Any]]):
     """The relations of a Datalog program, by name: made by `Database.datalog`.
 
     Its items are the relations that are declared `.output`; `program[name]` is any relation that
@@ -80,7 +85,7 @@ class Program(Mapping[str, AnyRelation]):
     def __init__(
         self,
         definitions: ProgramDefinitions,
-        relations: Mapping[str, AnyRelation],
+        relations: Mapping[str, Relation[Any]],
         tables: Mapping[str, Table[Any]],
         folder: Path | None = None,
         transaction: Callable[[], AbstractContextManager[Any]] = nullcontext,
@@ -92,7 +97,7 @@ class Program(Mapping[str, AnyRelation]):
         self.tables = dict(tables)
         """The tables of the relations that are declared `.input`, by name."""
 
-    def __getitem__(self, name: str) -> AnyRelation:
+    def __getitem__(self, name: str) -> Relation[Any]:
         if name not in self._relations:
             known = ", ".join(self._relations)
             raise KeyError(f"no relation {name!r}; {suggest_name(name, self._relations) or known}")
@@ -398,13 +403,19 @@ class Translation:
         kept = [self._analysis.kept.get(name) for name in group]
         every = [_without_rank(rule) for name in group for rule in rules[name]]
         most = self._max_rounds if any(map(computes, every)) else None
-        made = fixpoint(
-            step,
-            names=list(group),
-            max_rounds=most,
-            keep=None if not any(kept) else list(map(self._keep, kept)),
-            by=None if not any(kept) else [None if each is None else each.by() for each in kept],
-        )
+        try:
+            made = fixpoint(
+                step,
+                names=list(group),
+                max_rounds=most,
+                keep=None if not any(kept) else list(map(self._keep, kept)),
+                by=None
+                if not any(kept)
+                else [None if each is None else each.by() for each in kept],
+            )
+        except StratificationError as error:
+            check_aggregates(group, rules, error)
+            raise
         for name, relation in zip(group, made, strict=True):
             self.nodes[name] = relation.plan
 

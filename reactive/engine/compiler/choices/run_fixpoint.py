@@ -12,6 +12,7 @@ from __future__ import annotations
 from optimizer import plan
 from optimizer.plans import clauses
 from optimizer.plans.properties import bindings
+from optimizer.rules.strengthen_outer_join import strengthen_recursion
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Ops, Physical, PhysicalFixpoint, PhysicalRelation, ops
 from reactive.engine.operators.plain import chain_over, sides
@@ -36,7 +37,7 @@ def _plan_recursive_relation(
 
 def _plan_fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[PhysicalFixpoint]:
     """Yield what the clauses of a recursion read outside it; return the plan of the recursion."""
-    program, sources = clauses.clauses(node), list[Physical]()
+    program, sources = clauses.clauses(strengthen_recursion(node)), list[Physical]()
     deferred = chooser.depends(node)
     for clause in program.clauses:
         if clauses.is_closed(clause.body):

@@ -3,6 +3,7 @@
     BaseRule       from inputs alone
     UnaryRule      from one recursive row
     BinaryRule     from a pair of rows, one or both of them recursive
+    CountingRule   the same, as often as the rows of the input occur
     NegatedRule    from a recursive row that no row of an input matches
     GroupedRule    from a recursive row, and an aggregate of the input rows that match it
 
@@ -205,6 +206,37 @@ class BinaryRule:
         if isinstance(self.right, RecursiveIndex):
             right = self.right.relation.since(row[-1])
         return max(left, right)
+
+
+class CountingRule(BinaryRule):
+    """Derive each pair as often as its input row occurs, for aggregates of the pairs."""
+
+    __slots__ = ()
+
+    def derive_from_input(self, keyed: Keyed) -> Pairs:
+        """Return the derivations from changes of the side that is an input."""
+        mine = self.right if isinstance(self.right, RecursiveIndex) else self.left
+        if not mine.index_by.index.rows:  # type: ignore[union-attr]
+            return ()
+        return self._plain(*((keyed, ()) if mine is self.right else ((), keyed)))
+
+    def _from(self, side: int, recursive_index: Side, delta: Pairs) -> Pairs:
+        assert isinstance(recursive_index, RecursiveIndex)
+        changes = [(row, 1 if since > 0 else -1) for row, since in delta]
+        keyed = recursive_index.add_keys(changes)
+        return self._plain(*((keyed, ()) if side == 0 else ((), keyed)))
+
+    def _plain(self, left: Keyed, right: Keyed) -> Pairs:
+        """Return the derivations of keyed rows, with the weights of input rows."""
+        is_counted = not (
+            isinstance(self.left, RecursiveIndex) and isinstance(self.right, RecursiveIndex)
+        )
+        out: list[Pair] = []
+        for row, weight in self._join.step(left, right):
+            since = self._since(row)
+            derivation = (row, since if weight > 0 else -since)
+            out += [derivation] * (abs(weight) if is_counted else 1)
+        return self._chain(out)
 
 
 class _RuleOfPartners:
