@@ -73,7 +73,7 @@ def refused_aggregates(node: plan.Fixpoint) -> dict[int, str]:
 
     An aggregate by the rows of the left of its join, which no other group depends on, is none.
     """
-    analysis = _Analysis()
+    analysis = _Analysis(node.level)
     for name, body, best in zip(node.names, node.bodies, node.best, strict=True):
         if any(map(is_over_recursion, nodes(body))):
             analysis.check_head(name, body, best)
@@ -81,7 +81,8 @@ def refused_aggregates(node: plan.Fixpoint) -> dict[int, str]:
 
 
 class _Analysis:
-    def __init__(self) -> None:
+    def __init__(self, level: Any) -> None:
+        self._level = level
         self.refused: dict[int, str] = {}
         self._known: dict[int, Row] = {}
 
@@ -108,7 +109,7 @@ class _Analysis:
 
     def _row(self, node: plan.Node) -> Row:
         """Return what moves in the rows of a node."""
-        if not free(node):
+        if self._level not in free(node):
             return (STILL,) * bindings(node)
         if id(node) not in self._known:
             self._known[id(node)] = self._find_row(node)
@@ -141,7 +142,7 @@ class _Analysis:
                 return (STILL,) if isinstance(node, plan.SelectMany) else (*row, STILL)
             case plan.Join() | plan.Product() | plan.SemiJoin() | plan.AntiJoin():
                 return self._joined(node)
-            case plan.OuterJoin(left, right) if not free(right):
+            case plan.OuterJoin(left, right) if self._level not in free(right):
                 return self._joined(node)
             case plan.OuterJoin(left, right):
                 both = (*self._row(left), *self._row(right))
@@ -193,7 +194,7 @@ class _Analysis:
                 self._refuse(row, f"{folded.label} of the value may rise or fall")
             made.append(Moving(((None, sign or MIXED),), of))
         is_counting = any(folded.name in COUNTING for folded in node.aggregates)
-        repeated = _repeated(source) if is_counting else None
+        repeated = _repeated(source, self._level) if is_counting else None
         if repeated is not None:
             self.refused[id(node)] = (
                 f"equal rows of {headlines.name(repeated)} count as one inside of a recursion:"
@@ -268,20 +269,20 @@ def _as_one(row: Row) -> Moving:
     return Moving(tuple(dict(fields).items()), of)
 
 
-def _repeated(node: plan.Node) -> plan.Node | None:
+def _repeated(node: plan.Node, level: Any) -> plan.Node | None:
     """Return a node below a join whose equal rows a recursion cannot count; None if there is none.
 
     Rows of the recursion are sets; rows of other relations are counted.
     """
     match node:
-        case _ if not free(node):
+        case _ if level not in free(node):
             return None
         case plan.Where() | plan.Select() | plan.Extend() | plan.SelectMany() | plan.Unnest():
-            return _repeated(node.input)
+            return _repeated(node.input, level)
         case plan.UnionAll(left, right):
-            return _repeated(left) or _repeated(right)
+            return _repeated(left, level) or _repeated(right, level)
         case plan.Join(left, right) | plan.Product(left, right) | plan.OuterJoin(left, right):
-            sides = [side for side in (left, right) if free(side) and not is_set(side)]
+            sides = [side for side in (left, right) if level in free(side) and not is_set(side)]
             return sides[0] if sides else None
         case _:
             return None if is_set(node) else node

@@ -15,6 +15,7 @@ counts of rows are separate for each value.
                                 equal values
     aggregates, top, reduce     by the value, and their own key if they have one
     order with a limit          top of each value
+    fixpoint                    the same, over rows that have the value before them
     rows that do not depend     paired with every value, if necessary
     on the value
 
@@ -65,7 +66,8 @@ from optimizer.expressions.knowledge import is_canonical
 from optimizer.expressions.text import over, same
 from optimizer.plans import explain
 from optimizer.plans.join_lists import extend_of
-from optimizer.plans.properties import bindings, nodes, shapes
+from optimizer.plans.properties import bindings, free, nodes, shapes
+from optimizer.plans.strata import check_stratified
 from optimizer.record import record
 from optimizer.subqueries import keyed_rows
 from optimizer.subqueries.correlations import (
@@ -147,13 +149,18 @@ class Translation:
         self.depends = depends
         self._leaf = leaf
         self._made: dict[int, KeyedRows] = {}
+        self._fixpoints: dict[int, plan.Fixpoint] = {}
 
     def of(self, query: plan.Node) -> KeyedRows:
         """Return the rows of a query for all values."""
-        for node in nodes(query):
+        for node in nodes(query, until=self._is_recursion):
             if self.depends(node) and id(node) not in self._made:
                 self._made[id(node)] = self._by_equation(node) or self._keyed(node)
         return self.side(query)
+
+    def _is_recursion(self, node: plan.Node) -> bool:
+        """Return True for a recursion that depends on the value, which is translated as a whole."""
+        return isinstance(node, plan.Fixpoint | plan.Iterate) and self.depends(node)
 
     def bindings_of(self, query: plan.Node) -> plan.Node:
         """Return the rows of a query for all values, with the value as their first binding."""
@@ -213,7 +220,11 @@ class Translation:
                 return self._top(self.side(source), own, keys, limit, offset)
             case plan.Reduce(source):
                 return self._reduce_groups(node, self.packed(self.side(source)))
-            case plan.Fixpoint() | plan.Component() | plan.Iterate():
+            case plan.Fixpoint():
+                return self._recursive_rows(self._fixpoint(node))
+            case plan.Component(plan.Fixpoint() as defining, index):
+                return self._recursive_rows(plan.Component(self._fixpoint(defining), index))
+            case plan.Component() | plan.Iterate():
                 raise self._of_recursion(node)
             case _ if len(node.inputs()) == 2:
                 return self._of_sets(node)
@@ -404,6 +415,52 @@ class Translation:
         key, own = items(Parameter(0), 2)
         reduced = plan.Reduce(x.node, self.by(x, node.key), of_group(f))
         return KeyedRows(reduced, key, (own, Parameter(1)), plain=x.plain)
+
+    def _fixpoint(self, node: plan.Fixpoint) -> plan.Fixpoint:
+        """Return the recursion for all values: each row of its relations has the value before it.
+
+        Raises
+        ------
+        PlanError: a relation is over a lattice.
+        StratificationError: the recursion passes through an aggregate of other values.
+        """
+        if id(node) not in self._fixpoints:
+            level = node.level
+
+            def leaf(part: plan.Node) -> KeyedRows | None:
+                if not isinstance(part, plan.Recursive) or part.level != level:
+                    return self._leaf(part)
+                return self._recursive_rows(replace(part, of=(None,)))
+
+            inner = Translation(
+                self.values,
+                replace(self.asked, by_equation=False),
+                lambda part: level in free(part) or self.depends(part),
+                leaf,
+            )
+            bodies = tuple([inner.packed(inner.of(body)).node for body in node.bodies])
+            best = tuple([self._best(node, best) for best in node.best])
+            made = replace(node, bodies=bodies, best=best)
+            check_stratified(made)
+            self._fixpoints[id(node)] = made
+        return self._fixpoints[id(node)]
+
+    def _recursive_rows(self, node: plan.Node) -> KeyedRows:
+        return KeyedRows(node, FIRST, items(Item(Parameter(0), ONE), 1), pair=1)
+
+    def _best(self, node: plan.Fixpoint, best: Any) -> Any:
+        """Return the row that a relation keeps, for each value."""
+        if best is None:
+            return None
+        if not isinstance(best, plan.Best):
+            raise self._refusal(
+                node,
+                "a recursion over a lattice joins the values of all of them",
+                "have the key in its rows and in by=",
+            )
+        row = (Item(Parameter(0), ONE),)
+        by, value = (self.over(f, FIRST, row, 1) for f in (best.by, best.value))
+        return replace(best, by=function(tuple_of(FIRST, by.body), 1, by), value=value)
 
     def _of_recursion(self, node: plan.Node) -> PlanError:
         """Return the error for a recursion, which cannot be translated."""

@@ -33,7 +33,6 @@ Cost: the state of the views is freed; nothing is computed.
 from __future__ import annotations
 
 import gc
-import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -52,6 +51,7 @@ from reactive.api import window_bindings
 from reactive.api.columns import check_noticed, kind_shown
 from reactive.api.comprehending import Comprehending, QueryText, plain, same_as_bags
 from reactive.api.each_row import relation_of
+from reactive.api.family_parameters import count_parameters, exactly
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.api.table import Table
 from reactive.engine.collections.bag import Bag
@@ -96,7 +96,7 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
 
     def __init__(self, engine: Engine, function: Callable[..., Relation[*Ts]]) -> None:
         self._engine = engine
-        self._least, self._most = _count_parameters(function)
+        self._least, self._most = count_parameters(function)
         self._function = function
         self._label = str(opaque(function, self._most, "family"))
         self._held: WeakValueDictionary[Any, View[*Ts]] = WeakValueDictionary()
@@ -122,7 +122,7 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
 
     def __contains__(self, value: object) -> bool:
         """Return True if the view of a value is referenced."""
-        found = self._held.get(_exactly(value))
+        found = self._held.get(exactly(value))
         return found is not None and not found.closed
 
     def __iter__(self) -> Iterator[K]:
@@ -160,7 +160,7 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
         if self._is_closed:
             raise ClosedError(f"{self._called()} is closed\n  make another one")
         try:
-            key = _exactly(value)
+            key = exactly(value)
             hash(key)
         except TypeError as error:
             raise TypeError(
@@ -205,40 +205,6 @@ class Family(Uncopyable, Closeable, Generic[K, *Ts]):
                 "  family[first, second] gives one value for each"
             )
         return value
-
-
-def _count_parameters(function: Any) -> tuple[int, int]:
-    """Return the least and the largest number of parameters of a function.
-
-    Refuses a function without parameters, or with any number of them.
-    """
-    if not callable(function):
-        raise PlanError(
-            f"family takes a callable, parameter -> relation, not {function!r:.100}\n"
-            "  lambda customer: orders.where(lambda o: o.customer == customer)"
-        )
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    every = list(inspect.signature(function).parameters.values())
-    given = [parameter for parameter in every if parameter.kind in kinds]
-    if not given or any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in every):
-        raise PlanError(
-            f"family takes a function of one or more named parameters, not {function!r:.100}\n"
-            "  without a parameter there is one view: materialize() makes it"
-        )
-    least = [parameter for parameter in given if parameter.default is inspect.Parameter.empty]
-    return len(least), len(given)
-
-
-def _exactly(value: Any) -> tuple[Any, Any]:
-    """Return a value with its type, which tells equal values apart: `1`, `1.0` and `True`."""
-    return value, _parameter_kind(value)
-
-
-def _parameter_kind(value: Any) -> Any:
-    """Return the type of a value, of its items if it is a tuple; a float counts with its text."""
-    if type(value) is tuple:
-        return tuple(map(_parameter_kind, value))
-    return (float, repr(value)) if type(value) is float else type(value)
 
 
 T = TypeVar("T")

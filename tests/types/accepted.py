@@ -442,10 +442,6 @@ def recursion() -> None:
     )
     assert_type(odd, Relation[Customer])
     assert_type(even.materialize(), View[Customer])
-    _, names, _ = fixpoint(
-        lambda a, b, c: (edges.union(c), a.select(lambda c: c.name), a.where(bool))
-    )
-    assert_type(names, Relation[str])
     program = db.datalog(".decl big(n: number) .output big  big(n) :- n = 3.")
     assert_type(program["big"], Relation[Any])
     assert_type(list(program["big"].materialize()), list[Any])

@@ -185,10 +185,15 @@ class OfGroup:
 
 
 class RepeatedQuery:
-    """A query that is evaluated again for each tuple of values, or each group."""
+    """A query that is evaluated again for each tuple of values, or each group.
 
-    def __init__(self, root: plan.Node, rooms: Rooms) -> None:
-        self.root, self.rooms = root, rooms
+    `least` returns the relations of a recursion, given the rows of nodes outside of it.
+    """
+
+    def __init__(
+        self, root: plan.Node, rooms: Rooms, least: Callable[[plan.Fixpoint, Of], list[Bag]]
+    ) -> None:
+        self.root, self.rooms, self._least = root, rooms, least
         self._open = self._open_nodes()
         self._steps: dict[int, Step] = {}
         self._is_there: Step | None = None
@@ -265,6 +270,12 @@ class RepeatedQuery:
         if isinstance(node, plan.Recursive):
             level, groups = node.level, rooms.groups
             return lambda of, mine: groups[level]
+        if isinstance(node, plan.Fixpoint | plan.Component):
+            defining = node.input if isinstance(node, plan.Component) else node
+            index = node.index if isinstance(node, plan.Component) else 0
+            least = self._least
+            if isinstance(defining, plan.Fixpoint):
+                return lambda of, mine: least(defining, of)[index]
         if isinstance(node, plan.Where):
             found = self._candidates(node)
             if found is not None:

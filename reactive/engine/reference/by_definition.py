@@ -59,6 +59,7 @@ from reactive.engine.reference.asking import (
 from reactive.engine.reference.bags import Bag
 from reactive.engine.reference.groups import Rooms
 from reactive.engine.reference.quantified import Quantifier
+from reactive.engine.reference.recursion import least_fixpoint
 
 Of = Callable[[plan.Node], Bag]
 
@@ -97,7 +98,7 @@ class WrittenPlan:
         made = self.write(root, values)
         if self._policy is not None:
             made = _by_policy(made, self._policy)
-        return RepeatedQuery(made, self._rooms)
+        return RepeatedQuery(made, self._rooms, least_fixpoint)
 
     def _make_answers(self, root: plan.Node) -> QueryAnswers:
         around = Around()

@@ -137,15 +137,31 @@ FORBIDDEN: dict[str, tuple[Callable[[Rel, Rel], Rel], str, str]] = {
 }
 
 
+IN_ITS_ROWS = (
+    "the value is in its rows, of which each later one is another row: a test such as >= decides,"
+    " or keep=Max(...) keeps one row"
+)
+REASONS = {
+    "aggregate_of_some_columns": IN_ITS_ROWS,
+    "aggregate_of_repeated_rows": (
+        "equal rows of select count as one inside of a recursion: distinct() of it says so, or"
+        " select all fields that tell them apart"
+    ),
+    "group_by": IN_ITS_ROWS,
+    "aggregate": "it is of all rows, and has a row also without any",
+}
+
+
 @pytest.mark.parametrize("name", FORBIDDEN)
 def test_a_recursion_through_what_is_not_monotone_is_refused(name: str) -> None:
     body, what, through = FORBIDDEN[name]
     edges = edges_of()
+    why = [f"not monotone: {REASONS[name]}"] if name in REASONS else []
+    lines = "\n          ".join([f"reach -> {through} -> reach", *why, REMEDY])
     with refused(
         f"""
         StratificationError: fixpoint 'reach' depends on its own {what}
-          reach -> {through} -> reach
-          {REMEDY}
+          {lines}
         """
     ):
         fixpoint(lambda reach: edges.union(body(edges, reach)))
