@@ -164,7 +164,8 @@ def _with_joins(rows: PlannedRows, node: Any, around: Scope) -> PlannedRows:
 def _rows_of_table(node: Any, around: Scope) -> PlannedRows:
     """Return the rows of a table or view by its name; refuse an unknown name."""
     name = node.name
-    found = around.environment.catalog.system_table(node, around)
+    is_usual = not peek(node, "db") and not name.casefold().startswith("sqlite_")
+    found = None if is_usual else around.environment.catalog.system_table(node, around)
     if found is None:
         around.check_schema(node)
         found = around.environment.find(name)
