@@ -188,6 +188,12 @@ THRESHOLDS: dict[str, Threshold] = {
 }
 
 NO_THRESHOLDS: dict[str, str] = {
+    "optimizer.plans.monotone.MIXED": "a direction",
+    "reactive.engine.operators.fixpoint.group_relation.FINITE": "an index of a count",
+    "reactive.engine.operators.fixpoint.group_relation.FOUNDED": "an index of a count",
+    "reactive.engine.operators.fixpoint.group_relation.TOTAL": "an index of a count",
+    "reactive.languages.datalog.preprocessor.MOST": "a limit of a language",
+    "reactive.languages.sql.aggregates.calls.MOST": "a limit of a language",
     "reactive.languages.sql.functions.lambdas.MOST_KEPT": "callables that are kept",
     "optimizer.expr.FIRST_UNIQUE": "where numbers of indexes begin",
     "optimizer.kinds.fields.IMMUTABLE": "a flag of CPython",

@@ -46,7 +46,7 @@ from optimizer.errors import PlanError, StratificationError
 from optimizer.expr import Expr, Function, Lifted, Quantified, Subquery, transform, walk
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans import headlines
-from optimizer.plans.clauses import by_left_row, is_over_recursion
+from optimizer.plans.clauses import aggregates_itself, by_left_row, is_over_recursion
 from optimizer.plans.components import strongly_connected
 from optimizer.plans.monotone import refused_aggregates
 from optimizer.plans.properties import free, is_set, nodes, shapes
@@ -125,10 +125,11 @@ def check_stratified(node: plan.Fixpoint) -> None:
     """Raise `StratificationError` if a relation depends on itself by an input that is not
     monotone."""
     level = node.level
-    refused = refused_aggregates(node)
+    has_own = aggregates_itself(node)
+    refused = refused_aggregates(node) if has_own else {}
     for index, body in enumerate(node.bodies):
         for part in _nodes_of_rounds(body, level):
-            if is_over_recursion(part) and id(part) not in refused:
+            if has_own and is_over_recursion(part) and id(part) not in refused:
                 continue
             for source, (through, what) in _forbidden(part):
                 if level not in free(source):

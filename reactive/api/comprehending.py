@@ -40,7 +40,7 @@ from optimizer.expr import Constant, Expr, Function, Lifted, walk
 from optimizer.expressions.knowledge import Shapes
 from optimizer.lifting import outer_values
 from optimizer.lifting.readings import UNSET, resolve
-from optimizer.plans.branches import check_branches
+from optimizer.plans.check_reads import check_branches
 from optimizer.plans.properties import nodes
 from optimizer.plans.strata import (
     check_positive,

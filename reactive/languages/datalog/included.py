@@ -50,7 +50,7 @@ class _Included:
     ) -> Iterator[Token]:
         """Yield the tokens of a text, those of included files in their places."""
         found = tokens(text, name)
-        before = self._preprocessor.depth
+        before, macros = self._preprocessor.depth, self._preprocessor.macros
         place = 0
         while place < len(found):
             token = found[place]
@@ -74,7 +74,7 @@ class _Included:
                 path = self._path(found[place], beside)
                 place += 1
                 yield from self._file(path, token.at, through)
-            elif (used := self._preprocessor.use(found, place - 1)) is not None:
+            elif token.text in macros and (used := self._preprocessor.use(found, place - 1)):
                 made, place = used
                 yield from made
             else:

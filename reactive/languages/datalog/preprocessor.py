@@ -37,24 +37,21 @@ class Preprocessor:
     """The macros that are defined at a place of a program, and the conditions around it."""
 
     def __init__(self, macros: Mapping[str, str]) -> None:
-        self._macros: dict[str, Macro] = {}
+        self.macros: dict[str, Macro] = {}
+        self.skips = False
+        """True in lines whose condition is false."""
         self._open: list[tuple[bool, bool]] = []
         """Of each condition around: if its lines count here, and if one of its branches did."""
         for name, text in macros.items():
             if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
                 raise PlanError(f"macros: a macro is a name and a text, not {name!r}: {text!r:.60}")
             body = macro_tokens(Span(text, 0, len(text), f"macro {name}"))
-            self._macros[name] = Macro(tuple(body))
+            self.macros[name] = Macro(tuple(body))
 
     @property
     def depth(self) -> int:
         """The number of conditions around."""
         return len(self._open)
-
-    @property
-    def skips(self) -> bool:
-        """Return True in lines whose condition is false."""
-        return not all(counts for counts, _ in self._open)
 
     # Lines.
 
@@ -72,15 +69,15 @@ class Preprocessor:
         match word:
             case "ifdef" | "ifndef":
                 name = self._name(rest)
-                self._begin((name in self._macros) == (word == "ifdef"))
+                self._begin((name in self.macros) == (word == "ifdef"))
             case "if":
                 self._begin(not self.skips and self._holds(rest))
             case "elif" | "else" if self._open:
-                _, was_taken = self._open.pop()
+                was_taken = self._end()
                 counts = not was_taken and not self.skips and (word == "else" or self._holds(rest))
-                self._open.append((counts, was_taken or counts))
+                self._begin(counts, was_taken or counts)
             case "endif" if self._open:
-                self._open.pop()
+                self._end()
             case "elif" | "else" | "endif":
                 raise wrong(at, f"there is no #if before #{word}")
             case _ if self.skips:
@@ -88,7 +85,7 @@ class Preprocessor:
             case "define":
                 self._define(rest)
             case "undef":
-                self._macros.pop(self._name(rest), None)
+                self.macros.pop(self._name(rest), None)
             case "include":
                 return self._file(rest)
             case "error":
@@ -99,8 +96,16 @@ class Preprocessor:
                 raise wrong(at, f"there is no line #{word} of the preprocessor")
         return None
 
-    def _begin(self, counts: bool) -> None:
-        self._open.append((counts, counts))
+    def _begin(self, counts: bool, was_taken: bool | None = None) -> None:
+        """Begin a branch of a condition."""
+        self._open.append((counts, counts if was_taken is None else was_taken))
+        self.skips = self.skips or not counts
+
+    def _end(self) -> bool:
+        """End the innermost condition; return True if one of its branches counted."""
+        _, was_taken = self._open.pop()
+        self.skips = not all(counts for counts, _ in self._open)
+        return was_taken
 
     def _name(self, rest: Span) -> str:
         found = macro_tokens(rest)
@@ -118,7 +123,7 @@ class Preprocessor:
                 raise wrong(body[0].at, "the parameters of a macro do not end", "close them with )")
             parameters = tuple(each.text for each in body[1:closing] if each.text != ",")
             body = body[closing + 1 :]
-        self._macros[first.text] = Macro(tuple(body), parameters)
+        self.macros[first.text] = Macro(tuple(body), parameters)
 
     def _file(self, rest: Span) -> Token:
         words = rest.words()
@@ -133,7 +138,7 @@ class Preprocessor:
         A name that is no macro is 0.
         """
         words = re.sub(r"//[^\n]*|/\*.*?\*/", " ", rest.words()).replace("\\\n", " ")
-        words = _DEFINED.sub(lambda f: str(int((f[1] or f[2]) in self._macros)), words)
+        words = _DEFINED.sub(lambda f: str(int((f[1] or f[2]) in self.macros)), words)
         words = re.sub(r"[A-Za-z_]\w*", lambda f: self._number(f[0]), words)
         words = re.sub(r"&&|\|\||!(?!=)", lambda f: _OPERATORS[f[0]], words)
         words = re.sub(r"\b0+(?=\d)", "", words)
@@ -145,7 +150,7 @@ class Preprocessor:
             raise wrong(rest, "this condition of the preprocessor cannot be read") from None
 
     def _number(self, name: str) -> str:
-        macro = self._macros.get(name)
+        macro = self.macros.get(name)
         tokens = () if macro is None else macro.body
         is_number = len(tokens) == 1 and tokens[0].text.isdecimal()
         return tokens[0].text if is_number else "0"
@@ -157,7 +162,7 @@ class Preprocessor:
 
         Return None if there is no macro at the place.
         """
-        if found[place].kind != "name" or found[place].text not in self._macros:
+        if found[place].kind != "name" or found[place].text not in self.macros:
             return None
         return self._use(found, place, frozenset())
 
@@ -165,7 +170,7 @@ class Preprocessor:
         self, found: Sequence[Token], place: int, inside: frozenset[str]
     ) -> tuple[list[Token], int] | None:
         token = found[place]
-        macro = self._macros.get(token.text) if token.kind == "name" else None
+        macro = self.macros.get(token.text) if token.kind == "name" else None
         if macro is None or token.text in inside:
             return None
         body, end = list(macro.body), place + 1

@@ -443,7 +443,7 @@ def align(
     if scope.dialect.numeric_booleans:
         left, right = values
         return sqlite.comparable_sides(left, right, ordered=place == "order")
-    if scope.dialect.name == "duckdb":
+    if scope.dialect.name == "duckdb" and any(value.type.collation for value in values):
         values = collations.comparable(node, scope, values)
     values, kind = _convert_to_one_type(node, scope, values, place)
     return tuple(convert_to_compare(value, kind, scope) for value in values)

@@ -98,7 +98,8 @@ def value(node: Any, scope: Scope) -> TypedValue:
             return of_sqlite.translate_sqlite_operator(node, scope)
         case _ if arithmetic.is_arithmetic(node) and scope.dialect.name == "duckdb":
             made = arithmetic.translate_arithmetic(node, scope)
-            collations.check_parts(node, scope)
+            if scope.collated:
+                collations.check_parts(node, scope)
             return made
         case _:
             return _condition_or_call(node, scope)
@@ -107,7 +108,8 @@ def value(node: Any, scope: Scope) -> TypedValue:
 def _condition_or_call(node: Any, scope: Scope) -> TypedValue:
     """Return a condition, or a call of a function; refuse unknown functions and other nodes."""
     made = _read_call(node, scope)
-    collations.check_parts(node, scope)
+    if scope.collated:
+        collations.check_parts(node, scope)
     return made
 
 

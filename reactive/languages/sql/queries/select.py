@@ -91,9 +91,11 @@ def select(node: Any, around: Scope) -> SelectQuery:
         test = expand_condition(where, rows, scope)
         made, is_one = filter_rows(made, scope.reading(where), scope.true(test)), False
     asked = _evaluated_expressions(node, scope, columns)
-    made, scope = append_group_windows(
-        node, made, scope, asked, lambda key: _resolve_key(key, scope, columns)
-    )
+    group = node.args.get("group")
+    if group is not None and any(isinstance(key, exp.Anonymous) for key in group.expressions):
+        made, scope = append_group_windows(
+            node, made, scope, asked, lambda key: _resolve_key(key, scope, columns)
+        )
     keys = _grouping_keys(node, scope, columns)
     if keys is not None or node.args.get("having") or any(map(has_aggregate, asked)):
         made, scope = group_with_aggregates(made, scope, keys, asked)
