@@ -239,3 +239,34 @@ def test_what_cannot_be_one_recursion_is_refused() -> None:
         by_doc.each(joined)
     with pytest.raises(StratificationError, match="the value is in its rows"):
         by_doc.each(spent)
+
+
+FROM_ROOT = """select id from docs d where exists (with recursive seen(x) as (
+    select d.root union select e.b from links e, seen s where e.a = s.x and e.doc = d.id
+) select * from seen where x = 3)"""
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_sql_has_a_recursion_from_the_row_around_it(optimize: bool) -> None:
+    rng, db = Random(5), Database(optimize=optimize)
+    docs, links = db.table(Doc, name="docs"), db.table(Link, name="links")
+    view = db.sql(FROM_ROOT).materialize()
+    for _ in range(60):
+        table, row = rng.choice(
+            [
+                (docs, Doc(rng.randrange(3), rng.randrange(4))),
+                *[(links, Link(rng.randrange(3), rng.randrange(4), rng.randrange(4)))] * 3,
+            ]
+        )
+        table.discard(row) if rng.random() < 0.4 else table.add(row)
+        expected = []
+        for doc in docs:
+            seen, waiting = {doc.root}, [doc.root]
+            while waiting:
+                at = waiting.pop()
+                more = {e.b for e in links if (e.doc, e.a) == (doc.id, at)} - seen
+                seen |= more
+                waiting += more
+            expected += [(doc.id,)] * (3 in seen)
+        assert sorted(tuple(row) for row in view) == sorted(expected)
+    view.verify()

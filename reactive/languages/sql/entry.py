@@ -102,11 +102,6 @@ def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
     """Run one statement, and return the number of rows that it changed."""
     engine = engine_of(db)
     catalog = catalog_of(engine)
-    command = commands.STATEMENT.match(text)
-    if command is not None:
-        around = scope_of(exp.Null(), text, dialect_of(engine), catalog, parameters)
-        asked = commands.run_command(command[1], command[2], around)
-        return 0 if asked is None else execute(db, *asked)
     for value in parameters.values():
         if value.__class__ not in PLAIN:
             parameters = {name: v() if is_parameter(v) else v for name, v in parameters.items()}
@@ -116,6 +111,11 @@ def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
     write = catalog.statements.find(engine, text, parameters)
     if write is not None:
         return int(write(db))
+    command = commands.STATEMENT.match(text)
+    if command is not None:
+        around = scope_of(exp.Null(), text, dialect_of(engine), catalog, parameters)
+        asked = commands.run_command(command[1], command[2], around)
+        return 0 if asked is None else execute(db, *asked)
     tree, around = _read_statement(engine, text, parameters)
     return run(tree, around, db)
 

@@ -444,8 +444,9 @@ def test_tables_of_sqlalchemy_are_made_with_constraints(dialect: Any) -> None:
         con.execute(sqlalchemy.text("create view v as select id from p"))
     look = sqlalchemy.inspect(engine)
     assert (look.get_table_names(), look.get_view_names()) == (["p", "c"], ["v"])
-    for listed in (look.get_unique_constraints, look.get_check_constraints, look.get_indexes):
-        assert listed("p") == []
+    assert [found["column_names"] for found in look.get_unique_constraints("p")] == [["name"]]
+    assert [found["sqltext"] for found in look.get_check_constraints("p")] == ["id > 0"]
+    assert look.get_indexes("p") == []
     with pytest.raises(sqlalchemy.exc.NoSuchTableError):
         sqlalchemy.Table("nope", sqlalchemy.MetaData(), autoload_with=engine)
     with engine.begin() as con:

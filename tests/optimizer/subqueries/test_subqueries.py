@@ -144,17 +144,6 @@ def test_without_an_order_it_may_be_asked_of_all(customers: Table[Any], orders: 
     assert "distinct" in str(explain(plain.free(made))) and "distinct" not in text
 
 
-def test_a_recursion_cannot_read_the_row_around_it(
-    customers: Table[Any], orders: Table[Any]
-) -> None:
-    level = object()
-    start = plan.Select(of(orders, MINE), lifted(Attribute(ROW, "total")))
-    again = plan.Recursive(level, 0, "reached", is_set=True)
-    body = plan.Fixpoint((plan.Union(start, again),), level, ("reached",), (None,), 10)
-    with pytest.raises(PlanError, match="row around it cannot do fixpoint reached for every row"):
-        where(customers, Subquery("exists", plan.Distinct(plan.Union(body, body)), (ROW,)))
-
-
 def test_rows_in_no_order_of_their_own_are_shown_without_what_they_stand_by(
     customers: Table[Any], orders: Table[Any]
 ) -> None:
