@@ -11,8 +11,8 @@ counts of rows are separate for each value.
     where, select, unnest       the same, over the expressions that read the row
     distinct, unions, ...       the same, over rows that contain the value
     negate                      the same
-    joins with other rows       the same; two sides that depend on the value must also have
-                                equal values
+    joins with other rows,      the same; two sides that depend on the value must also have
+    also as of a time           equal values
     aggregates, top, reduce     by the value, and their own key if they have one
     order with a limit          top of each value
     fixpoint                    the same, over rows that have the value before them
@@ -226,7 +226,9 @@ class Translation:
                 return self._recursive_rows(plan.Component(self._fixpoint(defining), index))
             case plan.Component() | plan.Iterate():
                 raise self._of_recursion(node)
-            case _ if len(node.inputs()) == 2:
+            case plan.AsofJoin():
+                return _translate_asof(self, node)
+            case plan.UnionAll() | plan.SetOperation():
                 return self._of_sets(node)
             case _:
                 raise self._refusal(node, "it has all rows together", "do it to the result")
@@ -540,6 +542,28 @@ def _of_two(all_: Translation, node: plan.Node, left: KeyedRows, right: KeyedRow
             return all_.packed(_outer(made, kind, left, right))
         case _:
             return KeyedRows(made, FIRST, (*left.row, row), plain=plain)
+
+
+def _translate_asof(all_: Translation, node: plan.AsofJoin) -> KeyedRows:
+    """Translate an as-of join, whose inputs are tuples `(row, key, time)`.
+
+    The value is put before the row, and before the key if both sides depend on the value.
+    """
+    count = node.count
+    left, other = all_.packed(all_.side(node.left)), node.right
+    row, key, time = items(left.row[0], 3)
+    plain = left.plain
+    if all_.depends(other):
+        right = all_.packed(all_.side(other))
+        plain = plain or right.plain
+        value = all_.compared_parts(FIRST, plain=plain)
+        theirs = items(right.row[0], 3)
+        made = all_.plain(tuple_of(theirs[0], _spread(*value, theirs[1]), theirs[2]), right)
+        other, key = plan.Select(right.node, made), _spread(*value, key)
+    valued = tuple_of(tuple_of(left.key, *items(row, count)), key, time)
+    mine = plan.Select(left.node, all_.plain(valued, left))
+    found = replace(node, left=mine, right=other, count=count + 1)
+    return KeyedRows(found, Parameter(0), all_parameters(count + 2)[1:], plain=plain)
 
 
 def _with_value(

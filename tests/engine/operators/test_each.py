@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
@@ -424,3 +425,47 @@ def test_keys_that_are_tuples_meet_as_they_do_outside_of_groups(
     table.add_all(rows)
     assert Counter(row[1:] for row in view) == Counter(whole)
     view.verify()
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("kind", ["asof_join", "left_asof_join"])
+def test_as_of_joins_are_of_each_group_alone(kind: str, optimize: bool) -> None:
+    rng, db = Random(3), Database(optimize=optimize)
+    trades, quotes = db.table(tuple, name="trades"), db.table(tuple, name="quotes")
+
+    def of_group(group: Any) -> Any:
+        return getattr(group, kind)(group, at=lambda t: t[1], of=lambda q: q[2])
+
+    def of_others(group: Any) -> Any:
+        joined = getattr(group.extend(lambda t: t[1] % 3), kind)
+        return joined(
+            quotes,
+            on=lambda t, n, q: n == q[0],
+            at=lambda t, n: t[1],
+            of=lambda q: q[1],
+            direction="forward",
+        )
+
+    groups = trades.group_by(lambda t: t[0])
+    own, other = groups.each(of_group).materialize(), groups.each(of_others).materialize()
+    for _ in range(60):
+        table = rng.choice([trades, quotes])
+        row = (rng.choice([1, 2, None]), rng.randrange(9), rng.randrange(9))
+        table.discard(row) if rng.random() < 0.4 else table.add(row)
+        expected: list[Any] = []
+        for t in trades:
+            before = [q for q in trades if q[0] == t[0] and q[2] <= t[1]]
+            last = max((q[2] for q in before), default=None)
+            found = min((q for q in before if q[2] == last), default=None)
+            expected += [(t[0], t, found)] * (found is not None or kind == "left_asof_join")
+        assert Counter(own) == Counter(expected)
+        expected = []
+        for t in trades:
+            after = [q for q in quotes if q[0] == t[1] % 3 and q[1] >= t[1]]
+            found = min(after, key=lambda q: q[1:], default=None)
+            expected += [(t[0], t, t[1] % 3, found)] * (
+                found is not None or kind == "left_asof_join"
+            )
+        assert Counter(other) == Counter(expected)
+    own.verify()
+    other.verify()
