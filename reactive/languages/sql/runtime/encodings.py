@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import math
 from collections import Counter
 from typing import Any
@@ -47,7 +48,10 @@ def from_hexadecimal(text: str) -> bytes:
 
 def from_base_64(text: str) -> bytes:
     """Return the bytes of a text in base 64; raise for a text of another length or letter."""
-    return base64.b64decode(text, validate=True)
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"{text!r:.60} is no base64: {error}") from None
 
 
 def url_encoded(text: str) -> str:
