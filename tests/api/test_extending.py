@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -116,17 +117,19 @@ QUERIES: dict[str, tuple[Make, Plain]] = {
         lambda rows: [(-max(o.id for o in rows),) * 2] if rows else [],
     ),
     "recursive": (
-        lambda t: fixpoint(
-            lambda r: t.select(lambda o: (o.id, o.id + 1)).union(
-                r.join(t, on=lambda r, o: r[1] == o.id)
-                .bind(lambda r, o: r[0], end=lambda r, o: o.id + 1)
-                .extend(lambda a, end: (a, end))
-                .select(lambda a, end, both: both)
-            )
-        ),
+        lambda t: fixpoint(partial(_further, t)),
         lambda rows: [*_reached({o.id for o in rows})],
     ),
 }
+
+
+def _further(t: Any, r: Any) -> Any:
+    return t.select(lambda o: (o.id, o.id + 1)).union(
+        r.join(t, on=lambda r, o: r[1] == o.id)
+        .bind(lambda r, o: r[0], end=lambda r, o: o.id + 1)
+        .extend(lambda a, end: (a, end))
+        .select(lambda a, end, both: both)
+    )
 
 
 def _reached(ids: set[int]) -> set[tuple[int, int]]:

@@ -158,7 +158,8 @@ def test_each_group_has_a_recursion_of_its_own(program: str, seed: int) -> None:
             for doc in {repr(e.doc): e.doc for e in rows}.values()
             for row in by_hand([e for e in rows if repr(e.doc) == repr(doc)])
         ]
-        assert sorted((repr(doc), row) for doc, row in view) == sorted(wanted)
+        shown: Any = view
+        assert sorted((repr(doc), row) for doc, row in shown) == sorted(wanted)
     view.verify()
     links.clear()
     assert (list(view), view.stats().rows) == ([], 0)
@@ -249,7 +250,8 @@ FROM_ROOT = """select id from docs d where exists (with recursive seen(x) as (
 @pytest.mark.parametrize("optimize", [True, False])
 def test_sql_has_a_recursion_from_the_row_around_it(optimize: bool) -> None:
     rng, db = Random(5), Database(optimize=optimize)
-    docs, links = db.table(Doc, name="docs"), db.table(Link, name="links")
+    docs: Any = db.table(Doc, name="docs")
+    links: Any = db.table(Link, name="links")
     view = db.sql(FROM_ROOT).materialize()
     for _ in range(60):
         table, row = rng.choice(

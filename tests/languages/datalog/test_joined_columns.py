@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -44,7 +45,7 @@ def moved(i: Span, by: int) -> Span:
     return (max(i[0] + by, -MOST), min(i[1] + by, MOST))
 
 
-FUNCTORS = {"lub": lub, "glb": glb, "moved": moved}
+FUNCTORS: dict[str, Callable[..., Any]] = {"lub": lub, "glb": glb, "moved": moved}
 
 
 def _by_hand(facts: dict[str, set[Any]]) -> dict[str, set[Any]]:

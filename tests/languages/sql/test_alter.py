@@ -55,7 +55,7 @@ def test_tables_are_altered_as_sqlite_alters_them(seed: int, tmp_path: Path) -> 
         text, found = drawn(rnd, columns, table), []
         for run in (other.execute, db.execute):
             try:
-                run(text)  # type: ignore[operator]
+                run(text)
                 found.append(True)
             except (sqlite3.Error, PlanError, TableError):
                 found.append(False)
@@ -131,7 +131,7 @@ def described(db: Database) -> Any:
     found: list[Any] = []
     for name in ("t", "u", "p", "s"):
         try:
-            relation = db.sql(f"select * from {name}")
+            relation: Any = db.sql(f"select * from {name}")
         except PlanError:
             found.append(None)
             continue
