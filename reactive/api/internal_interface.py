@@ -7,6 +7,7 @@ Users see none of these attributes; outer rooms read them only here.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -45,6 +46,17 @@ class RowsByKey(Protocol):
 
     def keys_of(self, rows: Sequence[Row]) -> Iterable[Any]:
         """Return the keys of rows, as `key` returns or refuses each."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A `migrate=` function that changes rows, and is called for stored rows of any class."""
+
+    function: Callable[[dict[str, Any]], Any]
+
+    def __call__(self, fields: dict[str, Any]) -> Any:
+        """Return the row of the fields of a stored one."""
+        return self.function(fields)
 
 
 def engine_of(thing: InDatabase) -> Engine:

@@ -28,7 +28,7 @@ from typing import Any, Literal, TypeAlias
 from optimizer.errors import PlanError
 from optimizer.expressions.members import row_of_instance
 from optimizer.rewriting.columns import field_read
-from reactive.api.internal_interface import keyed_of, node_of, statements_of
+from reactive.api.internal_interface import RowChange, keyed_of, node_of, statements_of
 from reactive.borders.durable import event_log
 from reactive.borders.durable.journal import Journal, KeptTable, none_to_migrate, refusal_of
 from reactive.borders.durable.refusals import DAMAGED, damaged_row
@@ -348,14 +348,15 @@ class Adoption:
         return KeptTable(name, self.codec, refusal_of(name), self._again)
 
     def write_again(self, store: Store) -> None:
-        """Rewrite the stored rows in the current form, if their schema differs.
+        """Rewrite the stored rows in the current form, if it differs or they are changed.
 
         Raises
         ------
         PlanError: they do not fit the current class.
         """
-        if store.tables()[self.table.name] != self.codec.schema:
-            store.create(self.codec.schema, self.rows(store))
+        is_other = store.tables()[self.table.name] != self.codec.schema
+        if is_other or isinstance(self.migrate, RowChange):
+            store.create(self.codec.schema, self._converted(store))
 
     def rows(self, store: Store) -> Rows:
         """Return the stored rows in their current form.
@@ -366,8 +367,12 @@ class Adoption:
         """
         name = self.table.name
         old, new = store.tables()[name], self.codec.schema
-        if old == new:
-            return store.rows(name)
+        return store.rows(name) if old == new else self._converted(store)
+
+    def _converted(self, store: Store) -> Rows:
+        """Return the stored rows, converted. Raises `PlanError` if they do not fit the class."""
+        name = self.table.name
+        old, new = store.tables()[name], self.codec.schema
         self._check_about(old)
         if _is_of_codec(old) is not _is_of_codec(new):
             which = "was" if _is_of_codec(old) else "was not"
@@ -460,8 +465,9 @@ class Adoption:
             raise PlanError(misfit_message(self.table.name, self.where, self.table.row_type, found))
 
     def _migrate(self, old: Schema, rows: Sequence[Values]) -> Any:
-        """Convert stored rows; `migrate` is not called if only fields with defaults are missing."""
-        differs = class_differences(old, self.codec.schema, self.known)
+        """Convert stored rows; of those that fit the class, only a `RowChange` is called."""
+        changes = isinstance(self.migrate, RowChange)
+        differs = changes or class_differences(old, self.codec.schema, self.known)
         migrate = self.migrate if differs else None
         return _report_misfits(self.table, self.where, migrate_rows(old, self.known, migrate, rows))
 

@@ -289,3 +289,40 @@ def test_a_file_has_tables_with_constraints_and_views(tmp_path: Path) -> None:
         db.execute("insert into t values (7)")
         with pytest.raises(PlanError, match="no table or view 'v'"):
             db.sql("from v")
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
+def test_a_file_has_tables_of_queries(tmp_path: Path, dialect: Any) -> None:
+    path = str(tmp_path / "shop.db")
+    with Database(path, dialect=dialect) as db:
+        db.execute("create table t (a int, d decimal(6, 2), s text)")
+        db.execute("insert into t values (3, 1.5, 'x'), (4, null, null)")
+        for number, text in enumerate(
+            [
+                "a / 2.0 as h, d, null as z, a is null as b, 'x' as y from t",
+                "count(*) as n, sum(a) as s, min(a) as m, avg(d) as v, max(s) as x from t",
+            ]
+        ):
+            db.execute(f"create table w{number} as select {text}")
+        made = [sorted(db.sql(f"select * from w{n}").materialize(), key=repr) for n in range(2)]
+    for _ in range(2):
+        with Database(path, dialect=dialect) as db:
+            for n in range(2):
+                assert sorted(db.sql(f"select * from w{n}").materialize(), key=repr) == made[n]
+            db.verify()
+
+
+def test_rows_of_a_file_are_converted_though_their_class_stays(tmp_path: Path) -> None:
+    path = str(tmp_path / "shop.db")
+    with Database(path) as db:
+        db.execute("create table t (a int, b int)")
+        db.execute("insert into t values (2, 3)")
+        db.execute("alter table t alter column a type double")
+        db.execute("alter table t alter column b type bigint using b * 10")
+    with Database(path) as db:
+        query = "select a::varchar as a, b from t"
+        assert list(db.sql(query).materialize()) == [("2.0", 30)]
+        db.execute("alter table t alter column b type bigint using b * 10")
+        assert list(db.sql(query).materialize()) == [("2.0", 300)]
+    with Database(path) as db:
+        assert list(db.sql(query).materialize()) == [("2.0", 300)]

@@ -27,7 +27,7 @@ from optimizer.errors import PlanError
 from optimizer.expr import Parameter, constant, tuple_of
 from optimizer.plans.properties import tables
 from reactive.api import family
-from reactive.api.internal_interface import committed_pairs, engine_of, statements_of
+from reactive.api.internal_interface import RowChange, committed_pairs, engine_of, statements_of
 from reactive.api.table import Table
 from reactive.engine.codegen.functions import callable_of
 from reactive.errors import TransactionError
@@ -201,9 +201,8 @@ class _Alteration:
         stored.write({new: self._changed}, "next")
         row_type = table.row_type
         try:
-            made: Table[Any] = declared.make(
-                self._engine, replaced=table, migrate=lambda fields: convert(row_type(**fields))
-            )
+            change = RowChange(lambda fields: convert(row_type(**fields)))
+            made: Table[Any] = declared.make(self._engine, replaced=table, migrate=change)
         except BaseException:
             stored.write({new: earlier})
             raise

@@ -25,6 +25,7 @@ from reactive.languages.sql.queries.grouping import evaluated_constant, misreadi
 from reactive.languages.sql.sqlite.comparisons import column_type
 from reactive.languages.sql.sqlite.functions import collation_named, declared_name
 from reactive.languages.sql.sqlite.values import OWN_COLLATIONS, KeyBy, store_value
+from reactive.languages.sql.statements.column_types import declaring_text, takes
 from reactive.languages.sql.statements.constraints import (
     Constraint,
     drop_index,
@@ -233,15 +234,17 @@ def _declared(
 def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
     """Create a table of declared columns, or of a query; return the number of its rows."""
     found = list[Any]()
+    catalog, engine = around.environment.catalog, engine_of(db)
     if tree.expression is not None:
         query = around.query(tree.expression)
         node, schema = query.rows(around.replace_names(column_names(tree), query.names, tree.this))
         around.refuse_unread(tree)
         found = run_plan(node, tree, around)
         declared = _declared(name, schema, {}, {}, (), [])
+        if engine.journal is not None and (of := _definition_of(name, schema, around)):
+            declared = of[1]  # the columns that the table has when the database is opened again
     else:
         declared = declare(tree, name, around)
-    catalog, engine = around.environment.catalog, engine_of(db)
 
     def make(of: Declared) -> Any:
         """Make the table, with its constraints; nothing if one of them cannot be read."""
@@ -275,30 +278,31 @@ def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
 
 def define_table(table: Any, tree: Any, around: Scope) -> None:
     """Note the statement that has made a table; of a query, a statement with its columns."""
-    catalog, number, dialect = around.environment.catalog, table.plan.number, around.dialect.name
+    catalog, number = around.environment.catalog, table.plan.number
     if tree.expression is None:
-        made = TableDefinition((around.text,), (dict(around.constants),), dialect)
+        values = dict(around.constants)
+        made = TableDefinition((around.text,), (values,), around.dialect.name)
         catalog.define(number, made)
-        return
-    schema = catalog.schemas[number]
-    name = exp.to_identifier(table.name, quoted=True)
-    parts = [
-        exp.ColumnDef(this=exp.to_identifier(c.name, quoted=True), kind=_type_node(c.type))
-        for c in schema.columns
-    ]
-    columns = exp.Schema(this=exp.Table(this=name), expressions=parts)
-    text = exp.Create(this=columns, kind="TABLE").sql(dialect=dialect)
+    elif (found := _definition_of(table.name, catalog.schemas[number], around)) is not None:
+        catalog.define(number, found[0])
+
+
+def _definition_of(
+    name: str, schema: BindingSchema, around: Scope
+) -> tuple[TableDefinition, Declared] | None:
+    """Return a statement that declares the columns of a query, and how it is read.
+
+    None if the columns that it declares would not take all values of those of the query.
+    """
+    dialect = around.dialect.name
+    text = declaring_text(name, {c.name: c.type for c in schema.columns}, dialect)
     made = TableDefinition((text,), ({},), dialect)
     with suppress(PlanError):
-        tree = made.folded().create
-        found = declare(tree, table.name, around.of_text(text, {})).schema
-        if [c.type for c in found.columns] == [c.type for c in schema.columns]:
-            catalog.define(number, made)
-
-
-def _type_node(kind: SqlType) -> Any:
-    """Return a type as the parser reads it."""
-    return exp.DataType.build(sql_name(kind), dialect="duckdb", udt=True)
+        declared = declare(made.folded().create, name, around.of_text(text, {}))
+        pairs = zip(declared.schema.columns, schema.columns, strict=True)
+        if all(takes(one.type, other.type) for one, other in pairs):
+            return made, declared
+    return None
 
 
 def _with_defaults(declared: Declared, around: Scope, fields: dict[str, Any]) -> Any:
