@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from optimizer.lazy import make_module_getattr
 
 if TYPE_CHECKING:
+    from reactive.engine.collections.jsonb import Jsonb
     from reactive.languages.sql.__main__ import main
     from reactive.languages.sql.dbapi.alchemy import create_engine
     from reactive.languages.sql.dbapi.names import (
@@ -52,6 +53,7 @@ __all__ = [
     "IntegrityError",
     "InterfaceError",
     "InternalError",
+    "Jsonb",
     "NUMBER",
     "NotSupportedError",
     "OperationalError",
@@ -74,7 +76,8 @@ __path__: list[str] = []  # so that earlier module names are found, see optimize
 _OWN = {"main": "__main__", "create_engine": "dbapi.alchemy"}
 __getattr__ = make_module_getattr(
     __name__,
-    {name: f"reactive.languages.sql.{_OWN.get(name, 'dbapi.names')}" for name in __all__},
+    {name: f"reactive.languages.sql.{_OWN.get(name, 'dbapi.names')}" for name in __all__}
+    | {"Jsonb": "reactive.engine.collections.jsonb"},
 )
 
 if __name__ == "__main__":

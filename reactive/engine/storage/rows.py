@@ -320,7 +320,10 @@ VALUES: tuple[type, ...] = (
 """Classes whose instances, and instances of whose subclasses, do not change."""
 OTHERS = frozenset(
     {("pathlib", "PurePath"), ("pathlib._local", "PurePath")}
-    | {("reactive.engine.collections.frozen_object", "FrozenObject")}
+    | {
+        ("reactive.engine.collections.frozen_object", "FrozenObject"),
+        ("reactive.engine.collections.jsonb", "Jsonb"),
+    }
     | {("uuid", "UUID"), ("zoneinfo", "ZoneInfo"), ("ipaddress", "_IPAddressBase")}
     | {("numpy", "generic"), ("pandas._libs.interval", "Interval")}
     | {("pandas._libs.tslibs.nattype", "_NaT"), ("pandas._libs.tslibs.period", "_Period")}

@@ -64,6 +64,7 @@ from reactive.borders.durable.rows.values import (
 from reactive.borders.durable.store import Column, Schema, Values
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.frozen_object import FrozenObject
+from reactive.engine.collections.jsonb import Jsonb
 from reactive.engine.storage import plain_rows
 
 VALUE = "value"
@@ -71,7 +72,7 @@ VALUE = "value"
 STORABLE = frozenset(
     {int, float, str, bytes, bool, complex, type(None), object}
     | {date, datetime, time, timedelta, Decimal, Fraction, UUID, range}
-    | {tuple, frozenset, list, set, dict, Bag, FrozenObject}
+    | {tuple, frozenset, list, set, dict, Bag, FrozenObject, Jsonb}
 )
 """The classes whose values are stored without a name."""
 

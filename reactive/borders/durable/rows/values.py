@@ -47,6 +47,7 @@ from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.frozen_dict import FrozenDict, FrozenSet
 from reactive.engine.collections.frozen_object import FrozenObject
+from reactive.engine.collections.jsonb import Jsonb
 from reactive.engine.collections.long_tuple import FrozenList
 from reactive.engine.collections.zset import canonical
 
@@ -290,6 +291,7 @@ TEXTS: Mapping[type, Callable[[Any], Any]] = {
     Decimal: str,
     Fraction: str,
     UUID: str,
+    Jsonb: str,
     range: lambda value: [value.start, value.stop, value.step],
 }
 OF_TEXTS: Mapping[str, Callable[[Any], Any]] = {
@@ -303,6 +305,7 @@ OF_TEXTS: Mapping[str, Callable[[Any], Any]] = {
     "Decimal": Decimal,
     "Fraction": Fraction,
     "UUID": UUID,
+    "Jsonb": Jsonb.parse,
     "range": lambda parts: range(*parts),
 }
 MADE: Mapping[str, Callable[[Any], Any]] = {"tuple": tuple, "frozenset": frozenset, "set": set}

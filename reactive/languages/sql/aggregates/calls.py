@@ -343,7 +343,7 @@ def directions_of(order: Sequence[Any]) -> tuple[tuple[bool, bool], ...]:
     return tuple((bool(o.args.get("desc")), bool(o.args.get("nulls_first"))) for o in order)
 
 
-def _fold_in_order(
+def fold_in_order(
     asked: AggregateCall,
     function: Callable[..., Any],
     of: TypedValue,
@@ -351,7 +351,7 @@ def _fold_in_order(
     *more: Any,
     nulls: bool,
 ) -> CallFolds:
-    """Make an aggregate whose result depends on the order: ORDER BY's, or that of the values."""
+    """Return an aggregate whose result depends on the order: ORDER BY's, or that of the values."""
     scope = asked.scope
     order = asked.order or (() if asked.in_order else (exp.Ordered(nulls_first=False),))
     keys = [grouped_by(scope.value(o.this)) for o in order if asked.order] or [of][: len(order)]
@@ -379,14 +379,14 @@ def join_texts(asked: AggregateCall) -> CallFolds:
     separator = asked.constant(1) if len(asked.arguments) > 1 else ","
     unfiltered = replace(asked, test=None)
     of = cast(unfiltered.value(), TEXT, asked.scope)
-    return _fold_in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
+    return fold_in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
 
 
 def list_values(asked: AggregateCall) -> CallFolds:
     """Translate ARRAY_AGG, which keeps NULL."""
     of = replace(asked, test=None).value()
     kind = SqlType("array", items=(of.type,))
-    return _fold_in_order(asked, folds.listed, of, kind, nulls=True)
+    return fold_in_order(asked, folds.listed, of, kind, nulls=True)
 
 
 def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
@@ -394,7 +394,7 @@ def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
 
     def make_folds(asked: AggregateCall) -> CallFolds:
         of = replace(asked, test=None).value()
-        return _fold_in_order(asked, function, of, of.type, nulls=nulls)
+        return fold_in_order(asked, function, of, of.type, nulls=nulls)
 
     return make_folds
 
@@ -518,6 +518,6 @@ def extreme_rows(
     if tests:
         both = nullable_value(Conditional(conjunction(tuple(tests)), both.expr, NONE), ANY)
     kind = value.type if count is None else SqlType("array", items=(value.type,))
-    return _fold_in_order(
+    return fold_in_order(
         asked, folds.of_extremes, replace(both, type=kind), kind, count, greatest, nulls=False
     )

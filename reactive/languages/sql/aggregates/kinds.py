@@ -60,6 +60,7 @@ from reactive.languages.sql.aggregates.calls import fold as fold
 from reactive.languages.sql.expressions import collations
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.expressions.comparisons import by_parts, from_parts
+from reactive.languages.sql.json import aggregates as json
 from reactive.languages.sql.postgres import numerics as postgres
 from reactive.languages.sql.runtime import folds, intervals
 from reactive.languages.sql.sqlite.comparisons import (
@@ -475,12 +476,14 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "geometric_mean": whole_group(folds.geometric_mean, FLOAT),
     "mad": whole_group(folds.spread, FLOAT),
     **rarer.TABLE,
+    **json.TABLE,
 }
 ORDERLESS = frozenset(
     {
         key
         for key in TABLE
         if key not in (exp.GroupConcat, exp.ArrayAgg, exp.AnyValue, exp.First, exp.Last, exp.Mode)
+        and key not in json.TABLE
         and key not in (exp.PercentileCont, exp.PercentileDisc, exp.ArgMin, exp.ArgMax)
         and key not in rarer.ORDERED
     }

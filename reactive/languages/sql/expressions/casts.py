@@ -16,6 +16,7 @@ from optimizer.expr import Call, Constant, Slot, constant
 from optimizer.record import record
 from reactive.languages.sql.expressions import collations, zones
 from reactive.languages.sql.expressions.zones import is_constant
+from reactive.languages.sql.json import conversions, trees
 from reactive.languages.sql.postgres import casts as postgres
 from reactive.languages.sql.runtime import casts, moments
 from reactive.languages.sql.runtime.arrays import read, read_of_duckdb
@@ -142,7 +143,7 @@ CASTS: dict[str, frozenset[str]] = {
 
 def _check_cast(of: SqlType, to: SqlType, scope: Scope) -> None:
     """Refuse casts that DuckDB has not, as between numbers and moments."""
-    known = CASTS.get(of.kind)
+    known = None if to.kind == "json" else CASTS.get(of.kind)
     if known is None or to.kind in ("any", "null", "text", of.kind) or to.kind in known:
         return
     if "uuid" in (of.kind, to.kind) and to.kind != "timestamptz":
@@ -213,6 +214,8 @@ def _maker(
     of_zone = zones.function_of(of, to, zone)
     if of_zone is not None or of.kind == "null":
         return of_zone or (None, ())
+    if "json" in (of.kind, to.kind):
+        return _json_maker(of, to, zone, attempt=attempt), ()
     match to.kind:
         case "struct" if of.kind == "struct":
             return _make_struct_cast(of, to, attempt=attempt, exact=exact, zone=zone), ()
@@ -246,6 +249,28 @@ def _maker(
             return None, ()
         case kind:
             return NATIVE.get((of.kind, kind), MAKES[kind]), ()
+
+
+def _json_maker(of: SqlType, to: SqlType, zone: str, *, attempt: bool) -> Callable[..., Any] | None:
+    """Return the cast from or to JSON of DuckDB."""
+    make = _maker_of_parts(zone)
+    if to.kind == "json":
+        if of.kind in ("text", "json"):
+            return None if of.kind == "json" else trees.check
+        return conversions.Written(conversions.encoder(of, make))
+    if to.kind in ("text", "any"):
+        return None
+    return conversions.Read(conversions.decoder(to, make, lenient=attempt, exact=not attempt))
+
+
+def _maker_of_parts(zone: str) -> Callable[[SqlType, SqlType], Callable[..., Any] | None]:
+    """Return the function that gives the cast of a part of JSON."""
+    return lambda of, to: _part_maker(of, to, attempt=False, exact=True, zone=zone)
+
+
+def part_cast(of: SqlType, to: SqlType, scope: Scope) -> Callable[..., Any] | None:
+    """Return the cast of a value inside another; None if it stays as it is."""
+    return _maker_of_parts(scope.dialect.timezone)(of, to)
 
 
 def _writer(of: SqlType) -> Callable[..., Any]:

@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from reactive.languages.sql.terms.values import TypedValue
 
 _TIMES = frozenset({"date", "time", "timestamp", "interval"})
-_KINDS = NUMBERS | _TIMES | {"bool", "text", "bytes", "array", "struct"}
+_KINDS = NUMBERS | _TIMES | {"bool", "text", "bytes", "array", "struct", "json"}
 """Kinds whose operators are known."""
-_INTEGERS, _TEXTS = frozenset({"int"}), frozenset({"text"})
+_INTEGERS, _TEXTS = frozenset({"int"}), frozenset({"text", "json"})
+_ADDED = _KINDS - {"bool", "json"}
 _TAKEN: dict[type[exp.Expr], tuple[str, frozenset[str]]] = {
     exp.Neg: ("-", NUMBERS | {"interval"}),
     exp.BitwiseNot: ("~", _INTEGERS),
-    exp.Add: ("+", _KINDS - {"bool"}),
-    exp.Sub: ("-", _KINDS - {"bool"}),
-    exp.Mul: ("*", _KINDS - {"bool"}),
+    exp.Add: ("+", _ADDED),
+    exp.Sub: ("-", _ADDED),
+    exp.Mul: ("*", _ADDED),
     exp.Div: ("/", NUMBERS | {"interval"}),
     exp.IntDiv: ("//", NUMBERS),
     exp.Mod: ("%", NUMBERS),

@@ -23,6 +23,7 @@ from reactive.languages.sql.expressions import arithmetic, collations, zones
 from reactive.languages.sql.expressions.casts import apply, cast
 from reactive.languages.sql.expressions.operands import check_operands
 from reactive.languages.sql.expressions.predicate import condition_value
+from reactive.languages.sql.json import of_duckdb
 from reactive.languages.sql.postgres import operators
 from reactive.languages.sql.postgres.forms import decimal_of_text
 from reactive.languages.sql.postgres.functions import TABLE as of_postgres
@@ -82,6 +83,8 @@ def value(node: Any, scope: Scope) -> TypedValue:
             return collations.translate_collate(node, scope)
         case exp.Tuple():
             return _translate_row(node, scope)
+        case exp.Lambda() if scope.dialect.name == "duckdb":
+            return of_duckdb.lambda_or_arrow(node, scope)
         case exp.Dot():
             return scope.field(scope.value(node.this), node.expression.name, node)
         case exp.HexString() | exp.BitString() if scope.dialect.name == "postgres":
@@ -239,7 +242,7 @@ def _cast(node: Any, scope: Scope) -> TypedValue:
     if scope.dialect.name == "sqlite":
         return sqlite.cast_to_affinity(node, scope)
     kind = type_of_sql(node.args["to"])
-    if kind is None:
+    if kind is None or (kind.kind == "jsonb" and scope.dialect.name == "duckdb"):
         raise scope.error(node, f"there is no type {node.args['to'].sql()!r}")
     if kind.kind == "decimal" and kind.precision is None and scope.dialect.name == "duckdb":
         kind = SqlType("decimal", 18, 3)

@@ -12,6 +12,7 @@ from sqlglot import exp
 from reactive.languages.sql.functions import arrays, encodings, lambdas, texts, times
 from reactive.languages.sql.functions.arrays import Maker as Maker
 from reactive.languages.sql.functions.arrays import function_name as function_name
+from reactive.languages.sql.json import of_duckdb
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
     **texts.TEXT_FUNCTIONS,
@@ -21,6 +22,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     **encodings.TABLE,
     **lambdas.TABLE,
     **texts.CHOICE_FUNCTIONS,
+    **of_duckdb.TABLE,
 }
 NAMES: tuple[str, ...] = tuple(
     sorted(
@@ -41,12 +43,12 @@ _WORDS = """
 array_cosine_similarity array_grade_up array_select array_slice array_value
 array_where array_zip bar current_setting decode element_at encode
 flatten format getvariable greatest_common_divisor hash
-jaro_similarity jaro_winkler_similarity json_array_length json_extract json_extract_string
+jaro_similarity jaro_winkler_similarity
 least_common_multiple list_aggregate list_grade_up list_histogram
 list_resize list_select list_where list_zip make_timestamp_ns map
 map_entries map_extract map_keys map_values printf random
 sha1 sha256 struct_insert
-timezone_hour timezone_minute to_json try_strptime txid_current unbin union_value url_decode
+timezone_hour timezone_minute try_strptime txid_current unbin union_value url_decode
 uuid version
 """
 NOT_SUPPORTED = frozenset(_WORDS.split())

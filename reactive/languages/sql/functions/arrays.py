@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from optimizer.expr import Call, Constant, Parameter, constant, tuple_of
 from reactive.languages.sql.expressions.casts import apply, argument, cast, equal_types, maybe
+from reactive.languages.sql.json import trees
 from reactive.languages.sql.runtime import arrays
 from reactive.languages.sql.terms.errors import peek
 from reactive.languages.sql.terms.types import (
@@ -179,6 +180,8 @@ def bracket(node: Any, scope: Scope) -> TypedValue:
         return apply(arrays.slice_of, value.type, value, *ends)
     if value.type.kind == "struct" or value.type.record is not None:
         return scope.field(value, str(place.name), node)
+    if value.type.kind == "json":
+        return maybe(trees.item, value.type, value, scope.value(place))
     return maybe(arrays.element, element_type(value), value, scope.value(place))
 
 

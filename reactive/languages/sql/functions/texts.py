@@ -168,10 +168,14 @@ def _pad(node: Any, scope: Scope) -> TypedValue:
     return make_function(function, TEXT, TEXT, INT, TEXT, optional=1)(node, scope)
 
 
+TAKEN = ("text", "array", "json", "any", "null")
+"""Kinds of values that have a length."""
+
+
 def _length(node: Any, scope: Scope) -> TypedValue:
     """Return the number of letters of a text, or elements of an array; DuckDB refuses others."""
     value = scope.value(node.this)
-    if scope.dialect.name == "duckdb" and value.type.kind not in ("text", "array", "any", "null"):
+    if scope.dialect.name == "duckdb" and value.type.kind not in TAKEN:
         raise scope.error(node, f"duckdb has no length() of {sql_name(value.type)}")
     return apply(len, INT, _as_text(value, scope))
 

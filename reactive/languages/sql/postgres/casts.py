@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from optimizer.record import record
+from reactive.engine.collections.jsonb import Jsonb, check_json
+from reactive.languages.sql.json import documents
 from reactive.languages.sql.postgres import forms, moments, times
 from reactive.languages.sql.postgres.numbers import RANGES
 from reactive.languages.sql.runtime.times import as_date, as_timestamp
@@ -26,6 +28,8 @@ FROM_TEXT: dict[str, Callable[..., Any]] = {
     "interval": moments.interval,
     "bytes": forms.bytes_,
     "uuid": forms.uuid,
+    "json": check_json,
+    "jsonb": documents.as_document,
 }
 
 
@@ -43,6 +47,10 @@ BETWEEN: dict[tuple[str, str], Callable[..., Any] | None] = {
     ("timestamp", "time"): time_of_day,
     ("time", "interval"): times.interval_of_time,
     ("interval", "time"): times.time_of_interval,
+    ("json", "jsonb"): Jsonb.parse,
+    ("jsonb", "json"): str,
+    ("jsonb", "bool"): documents.as_boolean,
+    ("jsonb", "float"): documents.as_float,
 }
 """Casts of kinds that are neither texts nor need the digits of a type."""
 TO_INTEGER: dict[str, Callable[..., Any]] = {
@@ -50,6 +58,7 @@ TO_INTEGER: dict[str, Callable[..., Any]] = {
     "decimal": forms.integer_of_numeric,
     "text": forms.integer,
     "bool": int,
+    "jsonb": documents.as_integer,
 }
 
 
@@ -123,11 +132,11 @@ def _cast_of_unknown(to: SqlType) -> Made | None:
 
 def _to_text(of: SqlType) -> Callable[..., Any] | None:
     """Return the function from a value of a type to its text; None if it is a text."""
-    if of.kind == "text":
+    if of.kind in ("text", "json"):
         return None
     if of.kind == "float":
         return forms.real_text if of.size == 4 else forms.float_text
-    if of.kind == "int":
+    if of.kind in ("int", "jsonb"):
         return str
     return forms.row_text if of.kind == "struct" else forms.text_of
 
@@ -148,6 +157,8 @@ def _to_decimal(of: SqlType, to: SqlType) -> Made | None:
     """Return the function and arguments of a cast to numeric; None if there is no such cast."""
     if of.kind == "decimal" and to.scale is None:
         return None, ()
+    if of.kind == "jsonb":
+        return documents.as_numeric, (to.precision, to.scale)
     if of.kind not in ("int", "float", "text", "decimal"):
         return None
     function = forms.decimal_of_real if (of.kind, of.size) == ("float", 4) else forms.decimal
@@ -160,6 +171,8 @@ def _to_real(of: SqlType) -> Made | None:
         return forms.real_of_text, ()
     if (of.kind, of.size) == ("float", 4):
         return None, ()
+    if of.kind == "jsonb":
+        return documents.as_real, ()
     return (forms.real, ()) if of.kind in ("int", "decimal", "float") else None
 
 

@@ -13,6 +13,8 @@ from reactive.languages.sql.expressions.casts import apply, argument, cast, equa
 from reactive.languages.sql.functions import arrays as common_arrays
 from reactive.languages.sql.functions import texts
 from reactive.languages.sql.functions.arrays import Maker, arguments, function_name
+from reactive.languages.sql.json import documents
+from reactive.languages.sql.json import of_postgres as json
 from reactive.languages.sql.postgres import (
     arrays,
     calls,
@@ -421,6 +423,8 @@ def same_lengths(array: tuple[Any, ...]) -> tuple[Any, ...]:
 def _bracket(node: Any, scope: Scope) -> TypedValue:
     """Translate `a[1]`, `a[1:2]`, places from 1 on; refuse values that are no arrays."""
     value = scope.value(node.this)
+    if value.type.kind == "jsonb":
+        return json.subscript(value, node, scope)
     if value.type.kind not in ("array", "any", "null"):
         raise scope.error(node, f"postgres has no places in {kind_name(value)}")
     for place in map(scope.slice_of, node.expressions):
@@ -602,10 +606,17 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.SimilarTo: _condition_of("~", patterns.similar),
     exp.Array: _translate_array,
     exp.Bracket: _bracket,
-    exp.ArrayContainsAll: _condition_of("@>", arrays.contains_all),
+    **json.TABLE,
+    exp.ArrayContainsAll: json.define_containment(
+        "@>", documents.contains, _condition_of("@>", arrays.contains_all)
+    ),
     # an older sqlglot has no such node
     **(
-        {exp.ArrayContainedBy: _condition_of("<@", arrays.contained_in)}
+        {
+            exp.ArrayContainedBy: json.define_containment(
+                "<@", documents.contained, _condition_of("<@", arrays.contained_in)
+            )
+        }
         if hasattr(exp, "ArrayContainedBy")
         else {}
     ),

@@ -129,6 +129,29 @@ def _parse_prefix_plus(parser: Any) -> exp.Expr | None:
     return made
 
 
+def _binary(kind: type[exp.Expr]) -> Callable[[Any, exp.Expr, exp.Expr], exp.Expr]:
+    """Read an operator that binds as `||` does; paths stay as they are written."""
+    return lambda parser, left, right: parser.expression(kind(this=left, expression=right))
+
+
+OPERATORS: dict[TokenType, Callable[..., exp.Expr]] = {
+    TokenType.ARROW: _binary(exp.JSONExtract),
+    TokenType.DARROW: _binary(exp.JSONExtractScalar),
+    TokenType.HASH_ARROW: _binary(exp.JSONBExtract),
+    TokenType.DHASH_ARROW: _binary(exp.JSONBExtractScalar),
+    TokenType.PLACEHOLDER: _binary(exp.JSONBContainsTopKey),
+    TokenType.QMARK_AMP: _binary(exp.JSONBContainsAllTopKeys),
+    TokenType.QMARK_PIPE: _binary(exp.JSONBContainsAnyTopKeys),
+    TokenType.HASH_DASH: _binary(exp.JSONBDeleteAtPath),
+    TokenType.AT_QMARK: _binary(exp.JSONBPathExists),
+    TokenType.AT_GT: _binary(exp.ArrayContainsAll),
+    TokenType.DAT: lambda parser, left, right: parser.expression(
+        exp.MatchAgainst(this=right, expressions=[left])
+    ),
+}
+"""Operators of JSON and arrays."""
+
+
 class PostgresGrammar(Postgres):
     """The grammar of Postgres, in which other calls are `Anonymous`."""
 
@@ -160,6 +183,17 @@ class PostgresGrammar(Postgres):
         FUNCTION_PARSERS = {
             name: made for name, made in Postgres.Parser.FUNCTION_PARSERS.items() if name in PARSED
         } | WindowTables.READERS
+        JSON_OPERATORS = OPERATORS
+        LAMBDAS = {
+            token: read
+            for token, read in Postgres.Parser.LAMBDAS.items()
+            if token != TokenType.ARROW
+        }
+        RANGE_PARSERS = {
+            token: read
+            for token, read in Postgres.Parser.RANGE_PARSERS.items()
+            if token not in OPERATORS
+        }
         PLACEHOLDER_PARSERS = {
             **Postgres.Parser.PLACEHOLDER_PARSERS,
             TokenType.COLON: named_placeholder,

@@ -20,6 +20,7 @@ from optimizer.expr import Call, Operation, constant, tuple_of
 from reactive.languages.sql.expressions import zones
 from reactive.languages.sql.expressions.casts import apply, cast
 from reactive.languages.sql.functions.arrays import Maker
+from reactive.languages.sql.json import documents
 from reactive.languages.sql.postgres import arrays, calls, forms, numbers, numerics, times
 from reactive.languages.sql.postgres.calls import Form, form, kind_name
 from reactive.languages.sql.postgres.resolution import operands
@@ -34,6 +35,7 @@ from reactive.languages.sql.terms.types import (
     FLOAT,
     INT,
     INTERVAL,
+    JSONB,
     TEXT,
     TIME,
     TIMESTAMP,
@@ -98,6 +100,12 @@ OF_TIMES: dict[tuple[str, str, str], tuple[Callable[..., Any], SqlType]] = {
     **{("interval", "*", kind): (times.multiple, INTERVAL) for kind in NUMBERS},
     **{("interval", "/", kind): (times.part, INTERVAL) for kind in NUMBERS},
 }
+OF_DOCUMENTS: dict[str, Callable[..., Any]] = {
+    "text": documents.without_key,
+    "int": documents.without_element,
+    "array": documents.without_keys,
+}
+"""`-` of a document and a value of a kind."""
 SWAPPED = frozenset(
     {("int", "+", "date"), ("interval", "+", "date"), ("interval", "+", "timestamp")}
     | {("time", "+", "date"), ("interval", "+", "time")}
@@ -159,6 +167,8 @@ def apply_to_operands(
     if of_zones is not None:
         return of_zones
     kinds = (left.type.kind, symbol, right.type.kind)
+    if kinds[:2] == ("jsonb", "-"):
+        return apply(OF_DOCUMENTS[kinds[2]], JSONB, left, right)
     if kinds in SWAPPED:
         left, right = right, left
         kinds = (left.type.kind, symbol, right.type.kind)
@@ -240,6 +250,8 @@ def concatenate_sides(node: Any, one: Any, other: Any, scope: Scope) -> TypedVal
     kinds = {left.type.kind, right.type.kind}
     if "array" in kinds:
         return _concatenate_with_array(node, left, right, scope)
+    if kinds == {"jsonb"}:
+        return apply(documents.joined, JSONB, left, right)
     if kinds == {"bytes"}:
         return apply(operator.add, BYTES, left, right)
     left, right = cast(left, TEXT, scope), cast(right, TEXT, scope)

@@ -30,6 +30,8 @@ from reactive.languages.sql.terms.types import (
     FLOAT,
     INSTANT,
     INTERVAL,
+    JSON,
+    JSONB,
     NULL,
     TEXT,
     TIME,
@@ -61,6 +63,9 @@ TYPES: dict[str, SqlType] = {
     "timestamptz": INSTANT,
     "interval": INTERVAL,
     "uuid": UUID,
+    "json": JSON,
+    "jsonb": JSONB,
+    "_text": SqlType("array", items=(TEXT,)),
 }
 """Types by the names that `pg_type` has; others are only there to be chosen, and refused."""
 SHOWN = {
@@ -137,6 +142,9 @@ _COMPARED = [
     *_alike("lseg macaddr money name oid path pg_lsn record text time timetz uuid varbit"),
 ]
 _CONTAINED = _alike("anyarray anyrange anymultirange box circle jsonb polygon tsquery")
+_OF_JSON = _read_signatures("json/text json/int4 jsonb/text jsonb/int4")
+_OF_PATHS = _read_signatures("json/_text jsonb/_text")
+_OF_KEYS = _read_signatures("jsonb/_text")
 _LIKE = _read_signatures("text/text bpchar/text name/text")
 OPERATORS: dict[str, list[Signature]] = {
     "+": _ARITHMETIC
@@ -178,6 +186,11 @@ OPERATORS: dict[str, list[Signature]] = {
     + _read_signatures("anyrange/anyelement box/point circle/point path/point polygon/point"),
     "<@": _CONTAINED
     + _read_signatures("anyelement/anyrange point/box point/circle point/path lseg/box"),
+    **dict.fromkeys(("->", "->>"), _OF_JSON),
+    **dict.fromkeys(("#>", "#>>"), _OF_PATHS),
+    "?": _read_signatures("jsonb/text"),
+    **dict.fromkeys(("?|", "?&", "#-"), _OF_KEYS),
+    **dict.fromkeys(("@?", "@@"), _read_signatures("jsonb/text")),
     "&&": _alike("anyarray anyrange anymultirange box circle inet polygon tsquery"),
 }
 UNARY: dict[str, list[Signature]] = {

@@ -14,6 +14,7 @@ from sqlglot import exp
 from optimizer import plan
 from optimizer.expr import Parameter
 from optimizer.plans.properties import bindings
+from reactive.languages.sql.json.rows import is_set_returning
 from reactive.languages.sql.queries.grouping import (
     GroupingKeys,
     columns_before,
@@ -235,13 +236,13 @@ def _with_elements(
     made: plan.Node, scope: Scope, asked: Sequence[Any]
 ) -> tuple[plan.Node, Scope, bool]:
     """Append elements that SELECT unnests: a row for each; True if it unnests arrays."""
-    calls = [
-        c for e in asked for c in _of_kind(e, lambda n: isinstance(n, exp.Explode | exp.Unnest))
-    ]
+    calls = [c for e in asked for c in _of_kind(e, lambda n: _is_unnesting(n, scope))]
     if not calls:
         return made, scope, False
     arrays = [
-        unnested_value(c.this if isinstance(c, exp.Explode) else c.expressions[0], scope)
+        scope.value(c)
+        if isinstance(c, exp.Anonymous)
+        else unnested_value(c.this if isinstance(c, exp.Explode) else c.expressions[0], scope)
         for c in calls
     ]
     kinds = [array.type.items[0] if array.type.items else array.type for array in arrays]
@@ -250,6 +251,11 @@ def _with_elements(
     wider = scope.wider(place + 1)
     wider.values |= {id(call): value for call, value in zip(calls, values, strict=True)}
     return node, wider, True
+
+
+def _is_unnesting(node: Any, scope: Scope) -> bool:
+    """Return True for a call that gives rows in SELECT."""
+    return isinstance(node, exp.Explode | exp.Unnest) or is_set_returning(node, scope)
 
 
 # The end.

@@ -32,6 +32,7 @@ from optimizer.expr import (
 )
 from reactive.api import clock as clocks
 from reactive.languages.sql.functions.arrays import function_name, series_of
+from reactive.languages.sql.json import rows as rows_of_calls
 from reactive.languages.sql.queries.asof import join_asof
 from reactive.languages.sql.queries.grouping import (
     filter_rows,
@@ -387,12 +388,34 @@ def _unnest_item(
         before.node, scope, arrays, kinds, before.bindings, offset=offset, outer=side == "LEFT"
     )
     names = _alias_columns(item) or ((item.alias,) if item.alias else ())
+    own = rows_of_calls.columns_of(call, values, scope)
+    if own is not None:
+        return _rows_of_call(node, before, own, names, item, call, around)
     last = item.args.get("offset")
     if isinstance(last, exp.Identifier):  # the last name of `as u(element, place)`
         names = (*names, last.name)
     usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [function_name(call)]
     every = around.replace_names(names, [*usual, *(["ordinality"] if offset else [])], item)
     made = ScopeSource(item.alias or every[0], tuple(zip(every, values, strict=False)))
+    return PlannedRows(node, before.bindings + 1, (*before.sources, made), before.merged)
+
+
+def _rows_of_call(
+    node: plan.Node,
+    before: PlannedRows,
+    own: list[tuple[str, TypedValue]],
+    names: tuple[str, ...],
+    item: Any,
+    call: Any,
+    around: Scope,
+) -> PlannedRows:
+    """Return the rows of a call that names its columns; an alias alone names the table."""
+    given = _alias_columns(item)
+    every = around.replace_names(given, [name for name, _ in own], item)
+    name = item.alias or function_name(call)
+    columns = tuple(zip(every, [value for _, value in own], strict=True))
+    whole = own[0][1] if len(own) == 1 and not given else None
+    made = ScopeSource(name, columns, whole)
     return PlannedRows(node, before.bindings + 1, (*before.sources, made), before.merged)
 
 

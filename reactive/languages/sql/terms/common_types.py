@@ -66,6 +66,8 @@ def common_type(dialect: str, place: Place, left: SqlType, right: SqlType) -> Sq
     >>> common_type("postgres", "column", BOOL, INT), common_type("postgres", "order", INT, FLOAT)
     (None, SqlType(kind='float', precision=None, scale=None, items=(), names=(), size=None))
     """
+    if left.kind == right.kind == "json" and dialect == "postgres" and place in COMPARED:
+        return None
     if left.kind == "null" or left == right:
         return right
     if right.kind == "null":
@@ -86,7 +88,9 @@ def common_type(dialect: str, place: Place, left: SqlType, right: SqlType) -> Sq
     if kinds <= NUMBERS | {"bool"}:
         is_exact = kinds == {"bool", "int"} or place in ("column", "equality")
         return _common_number_of_dialect(dialect, place, left, right) if is_exact else None
-    return _beside_text(place, left, right) if "text" in kinds else None
+    if kinds == {"text", "json"}:
+        return left if left.kind == "json" else right
+    return _beside_text(place, left, right) if "text" in kinds and "json" not in kinds else None
 
 
 def _common_number_of_dialect(dialect: str, place: Place, left: SqlType, right: SqlType) -> SqlType:

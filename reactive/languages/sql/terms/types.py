@@ -22,6 +22,7 @@ from optimizer.kinds.kind import (
     without_none,
 )
 from optimizer.record import record
+from reactive.engine.collections.jsonb import Jsonb
 
 Kind: TypeAlias = Literal[
     "null",
@@ -37,6 +38,8 @@ Kind: TypeAlias = Literal[
     "timestamptz",
     "interval",
     "uuid",
+    "json",
+    "jsonb",
     "array",
     "struct",
     "any",
@@ -85,6 +88,10 @@ UNSIGNED = ("unsigned",)
 """The names of an integer type without a sign."""
 INTERVAL = SqlType("interval")
 UUID = SqlType("uuid")
+JSON = SqlType("json")
+"""A JSON text."""
+JSONB = SqlType("jsonb")
+"""A document: `Jsonb`."""
 ANY = SqlType("any")
 """An unknown type."""
 
@@ -101,12 +108,14 @@ OF_PYTHON: dict[Any, SqlType] = {
     datetime.time: TIME,
     datetime.timedelta: INTERVAL,
     uuid.UUID: UUID,
+    Jsonb: JSONB,
     NoneType: NULL,
 }
 
 
 HINTS: dict[str, Any] = {kind.kind: hint for hint, kind in OF_PYTHON.items()}
 HINTS["timestamptz"] = Annotated[datetime.datetime, datetime.UTC]
+HINTS["json"] = str
 OF_AFFINITIES: dict[str, Any] = {
     "TEXT": str | bytes,
     "REAL": float | str | bytes,
@@ -128,6 +137,8 @@ _SAMPLES: dict[str, Any] = {
     "timestamptz": datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC),
     "interval": datetime.timedelta(1),
     "uuid": uuid.UUID(int=1),
+    "json": "1",
+    "jsonb": Jsonb(1),
 }
 
 
@@ -267,6 +278,8 @@ OF_SQL: dict[str, SqlType] = {
     **dict.fromkeys(("FLOAT",), SqlType("float", size=4)),
     **dict.fromkeys(("TEXT", "VARCHAR", "CHAR", "NCHAR", "NVARCHAR", "BPCHAR", "NAME"), TEXT),
     "UUID": UUID,
+    "JSON": JSON,
+    "JSONB": JSONB,
     **dict.fromkeys(("BINARY", "VARBINARY", "BLOB", "BYTEA"), BYTES),
     **dict.fromkeys(("BOOLEAN", "BIT"), BOOL),
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME", "DATETIME2"), TIMESTAMP),

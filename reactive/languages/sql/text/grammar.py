@@ -75,6 +75,10 @@ class DuckDBGrammar(DuckDB):
 
     INDEX_OFFSET = 0
 
+    def to_json_path(self, path: Any) -> Any:
+        """Return a path of JSON as it is written."""
+        return path
+
     class Tokenizer(DuckDB.Tokenizer):
         """The tokenizer of DuckDB; `read.py` has replaced texts in dollars."""
 

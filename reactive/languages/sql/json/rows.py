@@ -1,0 +1,57 @@
+"""Calls that give rows: in FROM with columns of their own, and in the SELECT list of Postgres.
+
+from jsonb_each(j)                    columns key, value
+from jsonb_array_elements(j) as e     column value, which `e` stands for, too
+select jsonb_object_keys(j) from t    a row for each key
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import Item, constant
+from reactive.languages.sql.functions.arrays import function_name
+from reactive.languages.sql.json import of_duckdb, of_postgres
+from reactive.languages.sql.terms.values import TypedValue
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+
+def is_set_returning(node: Any, scope: Scope) -> bool:
+    """Return True for a call of a function of Postgres that gives rows of JSON."""
+    if scope.dialect.name != "postgres" or not isinstance(node, exp.Anonymous):
+        return False
+    return node.name.lower() in of_postgres.SET_RETURNING
+
+
+def _gives_rows(node: Any, scope: Scope) -> bool:
+    """Return True for a call of a function of DuckDB that gives rows of JSON."""
+    if scope.dialect.name != "duckdb" or not isinstance(node, exp.Anonymous):
+        return False
+    return node.name.lower() in of_duckdb.OF_ARRAYS
+
+
+def columns_of(
+    call: Any, values: list[TypedValue], scope: Scope
+) -> list[tuple[str, TypedValue]] | None:
+    """Return the columns of a call of this module's functions in FROM; None of another call.
+
+    Parameters
+    ----------
+    values: an element of the array that the call gives, and its number if FROM asks for it.
+    """
+    if not is_set_returning(call, scope) and not _gives_rows(call, scope):
+        return None
+    name, kind = function_name(call), values[0].type
+    if kind.kind != "struct":
+        own = [("value" if "_elements" in name else name, values[0])]
+    else:
+        items = [Item(values[0].expr, constant(place)) for place in range(len(kind.names))]
+        own = [
+            (field, TypedValue(item, of, (item,)))
+            for field, item, of in zip(kind.names, items, kind.items, strict=True)
+        ]
+    return [*own, *(("ordinality", each) for each in values[1:])]
