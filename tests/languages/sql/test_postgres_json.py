@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +38,8 @@ class Server:
     def __init__(self, dsn: str) -> None:
         self._connection = psycopg2.connect(dsn)
         self._connection.autocommit = True
-        for register in (psycopg2.extras.register_default_json, _register_jsonb):
-            register(self._connection, loads=lambda text: text)
+        psycopg2.extras.register_default_json(self._connection, loads=str)
+        psycopg2.extras.register_default_jsonb(self._connection, loads=Jsonb.parse)
         self._cursor = self._connection.cursor()
         self._cursor.execute(TABLE)
         self._cursor.execute(TRIED)
@@ -67,9 +69,6 @@ class Server:
 
     def close(self) -> None:
         self._connection.close()
-
-
-_register_jsonb = psycopg2.extras.register_default_jsonb
 
 
 @pytest.fixture
@@ -107,10 +106,6 @@ def change_both(random: Random, db: Database, server: Server, ids: set[int]) -> 
             steps = None if row[6] is None else tuple(row[6])
             given = dict(zip("abcdefg", (*row[:6], steps), strict=True))
             db.execute("insert into t values (:a, :b, :c, :d, :e, :f, :g)", **given)
-
-
-def plain(row: Any) -> Row:
-    return tuple(str(value) if isinstance(value, Jsonb) else value for value in row)
 
 
 def as_text(value: str | None) -> str:
@@ -153,12 +148,11 @@ def test_queries_are_what_postgres_gives_after_each_change(server: Server) -> No
     for _ in range(4 * (TIMES or 1)):
         change_both(random, db, server, ids)
         for query, view in views.items():
-            wanted = list(map(plain, server.rows(query)))
-            found = list(map(plain, view))
+            wanted, found = server.rows(query), list(view)
             assert not view.errors
-            if "union" in query or "order by" not in query:
-                wanted, found = sorted(wanted, key=repr), sorted(found, key=repr)
-            assert found == wanted, query
+            assert Counter(found) == Counter(wanted), query
+            if "union" not in query and re.search(r"order by [^()]*$", query):
+                assert found == wanted, query
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,7 @@ def _json_maker(of: SqlType, to: SqlType, zone: str, *, attempt: bool) -> Callab
     if to.kind == "json":
         if of.kind in ("text", "json"):
             return None if of.kind == "json" else trees.check
-        return conversions.Written(conversions.encoder(of, make))
+        return conversions.JsonWriter(conversions.encoder(of, make))
     if to.kind in ("text", "any"):
         return None
     return conversions.Read(conversions.decoder(to, make, lenient=attempt, exact=not attempt))

@@ -86,7 +86,7 @@ def _group_array(asked: AggregateCall) -> CallFolds:
     """Translate JSON_GROUP_ARRAY."""
     _check_dialect(asked, "duckdb")
     of = asked.value()
-    function = conversions.CollectedArray(encoder_of(of.type, asked.scope))
+    function = conversions.GroupedArray(encoder_of(of.type, asked.scope))
     return fold_in_order(asked, function, of, JSON, nulls=True)
 
 
@@ -97,7 +97,7 @@ def _group_object(asked: AggregateCall) -> CallFolds:
     kind = SqlType("struct", items=(key.type, value.type), names=("key", "value"))
     of = TypedValue(tuple_of(as_optional(key), as_optional(value)), kind)
     encoders_of = [encoder_of(each.type, asked.scope) for each in (key, value)]
-    return fold_in_order(asked, conversions.CollectedObject(*encoders_of), of, JSON, nulls=True)
+    return fold_in_order(asked, conversions.GroupedObject(*encoders_of), of, JSON, nulls=True)
 
 
 TABLE: dict[Any, Maker] = {

@@ -1,6 +1,6 @@
 """Values of DuckDB made JSON, and JSON made values, by their types.
 
-    encoder(struct of a integer)((1,))                  Pairs([("a", 1)])
+    encoder(struct of a integer)((1,))                  JsonPairs([("a", 1)])
     decoder(list of integer)(["7", 1.5])                (7, 2)
 
 A scalar that has no form of its own in JSON is written as its text, and read from it.
@@ -14,7 +14,7 @@ from typing import Any
 
 from optimizer.record import record
 from reactive.languages.sql.json import trees
-from reactive.languages.sql.json.trees import ABSENT, Pairs
+from reactive.languages.sql.json.trees import ABSENT, JsonPairs
 from reactive.languages.sql.terms.types import (
     ANY,
     BOOL,
@@ -54,10 +54,14 @@ class Encoder:
                 return list(map(self.parts[0], value))
             case "map":
                 key, inside = self.parts
-                return Pairs((key.key_of(k), inside(v)) for k, v in value)
+                return JsonPairs((key.key_of(k), inside(v)) for k, v in value)
             case "struct":
                 made = [part(each) for part, each in zip(self.parts, value, strict=True)]
-                return made if is_row(self.kind) else Pairs(zip(self.kind.names, made, strict=True))
+                return (
+                    made
+                    if is_row(self.kind)
+                    else JsonPairs(zip(self.kind.names, made, strict=True))
+                )
             case "any":
                 return _tree_of_any(value)
             case _:
@@ -72,7 +76,7 @@ class Encoder:
 def _tree_of_any(value: Any) -> Any:
     """Return the tree of a value whose type is not declared."""
     if isinstance(value, Mapping):
-        return Pairs((str(key), _tree_of_any(each)) for key, each in value.items())
+        return JsonPairs((str(key), _tree_of_any(each)) for key, each in value.items())
     if isinstance(value, tuple | list):
         return list(map(_tree_of_any, value))
     if value is None or isinstance(value, bool | int | float | str):
@@ -91,7 +95,7 @@ def encoder(kind: SqlType, make: Maker) -> Encoder:
 
 
 @record
-class Written:
+class JsonWriter:
     """Makes JSON text of a value."""
 
     encode: Encoder
@@ -101,7 +105,7 @@ class Written:
 
 
 @record
-class WrittenArray:
+class JsonArrayWriter:
     """Makes JSON text of several values (JSON_ARRAY)."""
 
     encoders: tuple[Encoder, ...]
@@ -111,13 +115,13 @@ class WrittenArray:
 
 
 @record
-class WrittenObject:
+class JsonObjectWriter:
     """Makes JSON text of keys and values in turn (JSON_OBJECT)."""
 
     encoders: tuple[Encoder, ...]
 
     def __call__(self, *values: Any) -> str:
-        pairs = Pairs()
+        pairs = JsonPairs()
         for encode, key, value in zip(self.encoders, values[::2], values[1::2], strict=True):
             if key is None:
                 raise ValueError("the key of a JSON object cannot be NULL")
@@ -126,7 +130,7 @@ class WrittenObject:
 
 
 @record
-class CollectedArray:
+class GroupedArray:
     """Makes JSON text of the values of a group (JSON_GROUP_ARRAY)."""
 
     encode: Encoder
@@ -136,7 +140,7 @@ class CollectedArray:
 
 
 @record
-class CollectedObject:
+class GroupedObject:
     """Makes JSON text of the pairs of a group (JSON_GROUP_OBJECT)."""
 
     key: Encoder
@@ -145,7 +149,7 @@ class CollectedObject:
     def __call__(self, values: Any) -> str | None:
         if any(key is None for key, _ in values):
             raise ValueError("json_group_object key cannot be NULL")
-        made = Pairs((self.key.key_of(k), self.value(v)) for k, v in values)
+        made = JsonPairs((self.key.key_of(k), self.value(v)) for k, v in values)
         return trees.write(made) if values else None
 
 
@@ -177,7 +181,7 @@ class Decoder:
             return None
 
     def _made(self, tree: Any) -> Any:
-        is_object = isinstance(tree, Pairs)
+        is_object = isinstance(tree, JsonPairs)
         match self.kind.kind:
             case "json":
                 return trees.write(tree)
@@ -185,10 +189,10 @@ class Decoder:
                 return trees.text_of(tree)
             case "array" if isinstance(tree, list) and not is_object:
                 return tuple(map(self.parts[0], tree))
-            case "map" if isinstance(tree, Pairs):
+            case "map" if isinstance(tree, JsonPairs):
                 key, inside = self.parts
                 return tuple((key(name), inside(each)) for name, each in tree)
-            case "struct" if isinstance(tree, Pairs):
+            case "struct" if isinstance(tree, JsonPairs):
                 return self._fields(tree)
             case "struct" if self.lenient:
                 return (None,) * len(self.kind.names)
@@ -200,7 +204,7 @@ class Decoder:
         function = self.casts[place]
         return tree if function is None else function(tree)
 
-    def _fields(self, tree: Pairs) -> tuple[Any, ...]:
+    def _fields(self, tree: JsonPairs) -> tuple[Any, ...]:
         names = self.kind.names
         if self.exact:
             known = set(names)
@@ -275,7 +279,7 @@ def type_of_structure(structure: Any, type_of: Callable[[str], SqlType | None]) 
             if kind is None:
                 raise ValueError(f"there is no type {structure!r:.60}")
             return kind
-        case Pairs() if structure:
+        case JsonPairs() if structure:
             kinds = tuple(type_of_structure(each, type_of) for _, each in structure)
             return SqlType("struct", items=kinds, names=tuple(name for name, _ in structure))
         case [inner]:

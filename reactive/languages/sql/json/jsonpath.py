@@ -19,7 +19,7 @@ from typing import Any
 
 from reactive.engine.collections.jsonb import Jsonb, check_number
 from reactive.languages.sql.json.documents import is_scalar, kind_of
-from reactive.languages.sql.json.path_reader import PREDICATES, JsonPath, Step, read_path
+from reactive.languages.sql.json.path_reader import PREDICATES, JsonPath, PathStep, read_path
 from reactive.languages.sql.postgres import forms, numerics
 
 NO_VARIABLES = Jsonb({})
@@ -126,7 +126,7 @@ class _Walk:
         """Return True if the path finds a part."""
         return self._finds_some(self._path, self._root, None)
 
-    def _finds_some(self, step: Step, current: Any, last: int | None) -> bool:
+    def _finds_some(self, step: PathStep, current: Any, last: int | None) -> bool:
         """Return True if a step finds a part; in the mode `lax` nothing behind it is read."""
         if not self.lax:
             return bool(list(self._walk(step, current, last)))
@@ -135,7 +135,7 @@ class _Walk:
             return any(kind_of(part) == "number" for part in parts)
         return next(self._walk(step, current, last), _NOTHING) is not _NOTHING
 
-    def _walk(self, step: Step, current: Any, last: int | None) -> Iterator[Any]:
+    def _walk(self, step: PathStep, current: Any, last: int | None) -> Iterator[Any]:
         """Yield the parts that a step finds; `current` is `@`, `last` the last place."""
         if step.kind in PREDICATES:
             yield self._is_true(step, current, last)
@@ -166,7 +166,7 @@ class _Walk:
                 for part in self._walk(step.of[0], current, last):
                     yield from self._follow(kind, step, part, last)
 
-    def _follow(self, kind: str, step: Step, part: Any, last: int | None) -> Iterator[Any]:
+    def _follow(self, kind: str, step: PathStep, part: Any, last: int | None) -> Iterator[Any]:
         """Yield what one step finds in one part."""
         is_array = isinstance(part, tuple)
         if is_array and self.lax and kind in _OF_ELEMENTS:
@@ -175,7 +175,7 @@ class _Walk:
         else:
             yield from self._follow_one(kind, step, part, last)
 
-    def _follow_one(self, kind: str, step: Step, part: Any, last: int | None) -> Iterator[Any]:
+    def _follow_one(self, kind: str, step: PathStep, part: Any, last: int | None) -> Iterator[Any]:
         match kind:
             case "key" if isinstance(part, dict) and step.more[0] in part:
                 yield part[step.more[0]]
@@ -208,12 +208,12 @@ class _Walk:
             case _:
                 yield _method(kind, part)
 
-    def _refuse(self, step: Step, told: str) -> None:
+    def _refuse(self, step: PathStep, told: str) -> None:
         """Raise an error in the mode `strict`, but for steps behind `**`."""
         if not self.lax and not _is_behind_levels(step):
             raise PathError(told)
 
-    def _places(self, step: Step, items: tuple[Any, ...], current: Any) -> Iterator[Any]:
+    def _places(self, step: PathStep, items: tuple[Any, ...], current: Any) -> Iterator[Any]:
         for first, end in step.more:
             begin = self._place(first, current, len(items) - 1)
             stop = begin if end is None else self._place(end, current, len(items) - 1)
@@ -221,7 +221,7 @@ class _Walk:
                 self._refuse(step, "jsonpath array subscript is out of bounds")
             yield from items[max(begin, 0) : max(stop + 1, 0)]
 
-    def _place(self, step: Step, current: Any, last: int) -> int:
+    def _place(self, step: PathStep, current: Any, last: int) -> int:
         found = list(self._walk(step, current, last))
         if len(found) != 1 or kind_of(found[0]) != "number":
             raise PathError("jsonpath array subscript is not a single numeric value")
@@ -229,7 +229,7 @@ class _Walk:
             raise PathError("jsonpath array subscript is out of integer range")
         return int(found[0])
 
-    def _unwrapped(self, step: Step, current: Any, last: int | None) -> Iterator[Any]:
+    def _unwrapped(self, step: PathStep, current: Any, last: int | None) -> Iterator[Any]:
         """Yield what a step finds; in the mode `lax` the elements of arrays."""
         for part in self._walk(step, current, last):
             if self.lax and isinstance(part, tuple):
@@ -237,7 +237,7 @@ class _Walk:
             else:
                 yield part
 
-    def _calculated(self, step: Step, current: Any, last: int | None) -> Any:
+    def _calculated(self, step: PathStep, current: Any, last: int | None) -> Any:
         values = []
         for side, name in zip(step.of, ("left", "right"), strict=True):
             found = list(self._unwrapped(side, current, last))
@@ -251,7 +251,7 @@ class _Walk:
 
     # Conditions: True, False, or None for unknown.
 
-    def _is_true(self, step: Step, current: Any, last: int | None) -> bool | None:
+    def _is_true(self, step: PathStep, current: Any, last: int | None) -> bool | None:
         match step.kind:
             case "and" | "or":
                 found = [self._is_true(each, current, last) for each in step.of]
@@ -270,7 +270,7 @@ class _Walk:
             case _:
                 return self._compares(step, current, last)
 
-    def _compares(self, step: Step, current: Any, last: int | None) -> bool | None:
+    def _compares(self, step: PathStep, current: Any, last: int | None) -> bool | None:
         """Return True if a condition is true of one pair of what its sides find."""
         try:
             left = list(self._unwrapped(step.of[0], current, last))
@@ -289,7 +289,7 @@ class _Walk:
         return True if True in results else None if None in results else False
 
 
-def _is_behind_levels(step: Step) -> bool:
+def _is_behind_levels(step: PathStep) -> bool:
     """Return True if a step before this one is `**`."""
     while step.of:
         step = step.of[0]
@@ -334,7 +334,7 @@ def _method(kind: str, part: Any) -> Any:
             return -(int(-part // 1) - (-part < 0 and -part % 1 != 0))
 
 
-def _compare(step: Step, one: Any, other: Any) -> bool | None:
+def _compare(step: PathStep, one: Any, other: Any) -> bool | None:
     if step.kind == "regex":
         if not isinstance(one, str):
             return None

@@ -155,13 +155,13 @@ def _to_json(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(nodes[0])
     if is_null(value):
         return NULL_VALUE
-    return maybe(conversions.Written(encoder_of(value.type, scope)), JSON, value)
+    return maybe(conversions.JsonWriter(encoder_of(value.type, scope)), JSON, value)
 
 
 def _array(node: Any, scope: Scope) -> TypedValue:
     """Translate JSON_ARRAY."""
     values = [scope.value(each) for each in node.expressions]
-    function = conversions.WrittenArray(tuple(encoder_of(each.type, scope) for each in values))
+    function = conversions.JsonArrayWriter(tuple(encoder_of(each.type, scope) for each in values))
     return TypedValue(Call(callee(function), tuple(map(as_optional, values))), JSON)
 
 
@@ -177,7 +177,7 @@ def _object(node: Any, scope: Scope) -> TypedValue:
     for key in values[::2]:
         if key.type.kind not in ("text", "any"):
             raise scope.error(node, "keys of json_object() are VARCHAR", "cast them")
-    function = conversions.WrittenObject(tuple(encoder_of(v.type, scope) for v in values[1::2]))
+    function = conversions.JsonObjectWriter(tuple(encoder_of(v.type, scope) for v in values[1::2]))
     return TypedValue(Call(callee(function), tuple(map(as_optional, values))), JSON)
 
 

@@ -55,7 +55,7 @@ def pair_of(kind: SqlType) -> SqlType:
 
 def as_document(value: TypedValue) -> TypedValue:
     """Return a value of unknown type as a document; others as they are."""
-    if value.type.kind != "any":
+    if value.type.kind not in ("any", "text"):
         return value
     return apply(documents.as_document, JSONB, value)
 
@@ -115,7 +115,8 @@ def define_containment(symbol: str, function: Any, of_arrays: Maker) -> Maker:
 
     def translate(node: Any, scope: Scope) -> TypedValue:
         values = operands(symbol, node, (node.this, node.expression), scope)
-        if not any(value.type.kind == "jsonb" for value in values):
+        kinds = {value.type.kind for value in values}
+        if "jsonb" not in kinds and kinds != {"any", "text"}:
             return of_arrays(node, scope)
         return apply(function, BOOL, *map(as_document, values))
 
@@ -147,7 +148,10 @@ def _both(
     *more: SqlType,
     **options: Any,
 ) -> dict[str | type[exp.Expr], Maker]:
-    """Return the makers of `jsonb_name` and `json_name`; of both types without a `result`."""
+    """Return the makers of a function of `json`, and of its twin of `jsonb`.
+
+    Without a `result` each gives its own type.
+    """
 
     def make(kind: SqlType, function: Any) -> Maker:
         wanted = form(function, result or kind, kind, *more, **options)
@@ -157,7 +161,8 @@ def _both(
 
         return translate
 
-    return {f"jsonb_{name}": make(JSONB, of_document), f"json_{name}": make(JSON, of_text)}
+    twin = name.replace("json", "jsonb", 1)
+    return {twin: make(JSONB, of_document), name: make(JSON, of_text)}
 
 
 def _extract(of_document: Any, of_text: Any) -> Callable[[SqlType, SqlType], Maker]:
@@ -296,16 +301,18 @@ _PATH_TEXT = _extract(documents.at_path_text, texts.at_path_text)
 _ARRAY = _build(encoders.BuiltArray, encoders.BuiltArrayText, pairs=False)
 _OBJECT = _build(encoders.BuiltObject, encoders.BuiltObjectText, pairs=True)
 OF_ARRAYS: dict[str | type[exp.Expr], Maker] = {
-    **_both("array_elements", documents.elements, texts.elements, array_of(JSONB)),
-    **_both("array_elements_text", documents.element_texts, texts.element_texts, array_of(TEXT)),
-    **_both("each", documents.pairs, texts.pairs, pair_of(JSONB)),
-    **_both("each_text", documents.text_pairs, texts.text_pairs, pair_of(TEXT)),
-    **_both("object_keys", documents.keys, texts.keys, array_of(TEXT)),
+    **_both("json_array_elements", documents.elements, texts.elements, array_of(JSONB)),
+    **_both(
+        "json_array_elements_text", documents.element_texts, texts.element_texts, array_of(TEXT)
+    ),
+    **_both("json_each", documents.pairs, texts.pairs, pair_of(JSONB)),
+    **_both("json_each_text", documents.text_pairs, texts.text_pairs, pair_of(TEXT)),
+    **_both("json_object_keys", documents.keys, texts.keys, array_of(TEXT)),
     "jsonb_path_query": _define_query(jsonpath.query_path, array_of(JSONB), nullable=False),
 }
 """Functions that give an array here, and in Postgres rows."""
-OF_ARRAYS["json_array_elements"] = _both("", None, texts.elements, array_of(JSON))["json_"]
-OF_ARRAYS["json_each"] = _both("", None, texts.pairs, pair_of(JSON))["json_"]
+OF_ARRAYS["json_array_elements"] = _both("json", None, texts.elements, array_of(JSON))["json"]
+OF_ARRAYS["json_each"] = _both("json", None, texts.pairs, pair_of(JSON))["json"]
 SET_RETURNING = frozenset(OF_ARRAYS)
 TABLE: dict[str | type[exp.Expr], Maker] = {
     **OF_ARRAYS,
@@ -325,9 +332,9 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     ),
     exp.JSONBPathExists: _define_operator("@?", {("jsonb", "text"): (jsonpath.has_path, BOOL)}),
     exp.MatchAgainst: _define_operator("@@", {("jsonb", "text"): (jsonpath.has_match, BOOL)}),
-    **_both("typeof", documents.type_name, texts.kind_of, TEXT),
-    **_both("array_length", documents.length, texts.length, INT4),
-    **_both("strip_nulls", documents.without_nulls, texts.without_nulls),
+    **_both("json_typeof", documents.type_name, texts.kind_of, TEXT),
+    **_both("json_array_length", documents.length, texts.length, INT4),
+    **_both("json_strip_nulls", documents.without_nulls, texts.without_nulls),
     "jsonb_extract_path": _PATH(JSONB, JSONB),
     "json_extract_path": _PATH(JSON, JSON),
     "jsonb_extract_path_text": _PATH_TEXT(JSONB, TEXT),

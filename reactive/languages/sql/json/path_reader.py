@@ -1,6 +1,6 @@
 """The texts of paths in Postgres (`jsonpath`) as trees of steps.
 
-    '$.a[*] ? (@ > 1)'      Step("filter", Step("items", Step("key", ROOT, "a")), compare ...)
+    $.a[*] ? (@ > 1)      filter of items of key "a" of root, by compare
 
 Source: PostgreSQL documentation, "The SQL/JSON Path Language".
 """
@@ -25,7 +25,7 @@ METHODS = frozenset({"type", "size", "double", "ceiling", "floor", "abs"})
 _DEEPEST = 100
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """A step of a path: its kind, the path before it or its operands, and its arguments."""
 
     kind: str
@@ -36,7 +36,7 @@ class Step(NamedTuple):
 class JsonPath(NamedTuple):
     """A path, and True if it is `lax`: structures that it does not fit are no errors."""
 
-    root: Step
+    root: PathStep
     lax: bool
 
 
@@ -114,64 +114,64 @@ class _PathReader:
             raise self._error(self._next)
         return JsonPath(root, mode != "strict")
 
-    def _or(self) -> Step:
+    def _or(self) -> PathStep:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise ValueError(f"a jsonpath is nested deeper than {_DEEPEST} levels")
         made = self._and()
         while self._takes("||"):
-            made = Step("or", (self._test(made), self._test(self._and())))
+            made = PathStep("or", (self._test(made), self._test(self._and())))
         self._depth -= 1
         return made
 
-    def _and(self) -> Step:
+    def _and(self) -> PathStep:
         made = self._comparison()
         while self._takes("&&"):
-            made = Step("and", (self._test(made), self._test(self._comparison())))
+            made = PathStep("and", (self._test(made), self._test(self._comparison())))
         return made
 
-    def _test(self, step: Step) -> Step:
+    def _test(self, step: PathStep) -> PathStep:
         """Return a step that is a condition; refuse others."""
         if step.kind not in PREDICATES:
             raise self._error(self._next)
         return step
 
-    def _comparison(self) -> Step:
+    def _comparison(self) -> PathStep:
         if self._takes("!"):
-            return Step("not", (self._test(self._comparison()),))
+            return PathStep("not", (self._test(self._comparison()),))
         left = self._sum()
         symbol = self._takes(*COMPARISONS)
         if symbol:
-            return Step("compare", (left, self._sum()), ("!=" if symbol == "<>" else symbol,))
+            return PathStep("compare", (left, self._sum()), ("!=" if symbol == "<>" else symbol,))
         if self._takes("starts"):
             self._take("with")
-            return Step("starts", (left, self._primary()))
+            return PathStep("starts", (left, self._primary()))
         if self._takes("like_regex"):
             pattern = _unquote(self._take())
             flags = _unquote(self._take()) if self._takes("flag") else ""
-            return Step("regex", (left,), (pattern, flags))
+            return PathStep("regex", (left,), (pattern, flags))
         if self._takes("is"):
             self._take("unknown")
-            return Step("unknown", (self._test(left),))
+            return PathStep("unknown", (self._test(left),))
         return left
 
-    def _sum(self) -> Step:
+    def _sum(self) -> PathStep:
         made = self._product()
         while symbol := self._takes("+", "-"):
-            made = Step("arithmetic", (made, self._product()), (symbol,))
+            made = PathStep("arithmetic", (made, self._product()), (symbol,))
         return made
 
-    def _product(self) -> Step:
+    def _product(self) -> PathStep:
         made = self._unary()
         while symbol := self._takes("*", "/", "%"):
-            made = Step("arithmetic", (made, self._unary()), (symbol,))
+            made = PathStep("arithmetic", (made, self._unary()), (symbol,))
         return made
 
-    def _unary(self) -> Step:
+    def _unary(self) -> PathStep:
         symbol = self._takes("+", "-")
-        return Step("sign", (self._unary(),), (symbol,)) if symbol else self._steps()
+        return PathStep("sign", (self._unary(),), (symbol,)) if symbol else self._steps()
 
-    def _steps(self) -> Step:
+    def _steps(self) -> PathStep:
         made = self._primary()
         while True:
             if self._takes("."):
@@ -180,58 +180,60 @@ class _PathReader:
                 made = self._places(made)
             elif self._takes("?"):
                 self._take("(")
-                made = Step("filter", (made, self._test(self._or())))
+                made = PathStep("filter", (made, self._test(self._or())))
                 self._take(")")
             else:
                 return made
 
-    def _primary(self) -> Step:
+    def _primary(self) -> PathStep:
         kind, token = self._kind, self._take()
         if kind == "text":
             quoted = token.startswith("$")
             name = _unquote(token.removeprefix("$"))
-            return Step("variable" if quoted else "literal", (), (name,))
+            return PathStep("variable" if quoted else "literal", (), (name,))
         if kind == "number":
-            return Step("literal", (), (read_number(token.rstrip(".")),))
+            return PathStep("literal", (), (read_number(token.rstrip(".")),))
         match token:
             case "$":
-                return Step("root")
+                return PathStep("root")
             case "@":
-                return Step("current")
+                return PathStep("current")
             case "(":
                 made = self._or()
                 self._take(")")
                 return made
             case "exists":
                 self._take("(")
-                made = Step("exists", (self._or(),))
+                made = PathStep("exists", (self._or(),))
                 self._take(")")
                 return made
             case "true" | "false" | "null":
-                return Step("literal", (), ({"true": True, "false": False, "null": None}[token],))
+                return PathStep(
+                    "literal", (), ({"true": True, "false": False, "null": None}[token],)
+                )
             case "last":
-                return Step("last")
+                return PathStep("last")
         if kind == "name" and token.startswith("$"):
-            return Step("variable", (), (token[1:],))
+            return PathStep("variable", (), (token[1:],))
         raise self._error(token)
 
-    def _member(self, of: Step) -> Step:
+    def _member(self, of: PathStep) -> PathStep:
         """Return the step behind a dot."""
         if self._takes("**"):
-            return Step("levels", (of,), self._levels())
+            return PathStep("levels", (of,), self._levels())
         if self._takes("*"):
-            return Step("values", (of,))
+            return PathStep("values", (of,))
         kind, token = self._kind, self._take()
         if kind == "text" and not token.startswith("$"):
-            return Step("key", (of,), (_unquote(token),))
+            return PathStep("key", (of,), (_unquote(token),))
         if kind != "name":
             raise self._error(token)
         if self._takes("("):
             if token not in METHODS:
                 raise ValueError(f"the method .{token}() of a jsonpath is not supported")
             self._take(")")
-            return Step(token, (of,))
-        return Step("key", (of,), (re.sub(r"\\(.)", r"\1", token),))
+            return PathStep(token, (of,))
+        return PathStep("key", (of,), (re.sub(r"\\(.)", r"\1", token),))
 
     def _levels(self) -> tuple[int, int | None]:
         """Return the least and the greatest level of `**`."""
@@ -250,11 +252,11 @@ class _PathReader:
             raise self._error(token)
         return int(token)
 
-    def _places(self, of: Step) -> Step:
+    def _places(self, of: PathStep) -> PathStep:
         """Return the step in brackets."""
         if self._takes("*"):
             self._take("]")
-            return Step("items", (of,))
+            return PathStep("items", (of,))
         ranges = []
         while True:
             first = self._sum()
@@ -262,4 +264,4 @@ class _PathReader:
             if not self._takes(","):
                 break
         self._take("]")
-        return Step("places", (of,), tuple(ranges))
+        return PathStep("places", (of,), tuple(ranges))

@@ -4,7 +4,7 @@
     extract_text('{"a": "x"}', "a")          'x'
     found_at('[{"a": 1}, {"a": 2}]', "$[*].a")     ('1', '2')
 
-Objects are `Pairs`, whose keys may repeat, arrays are lists.
+Objects are `JsonPairs`, whose keys may repeat, arrays are lists.
 
 Cost:   the text is read at each call.
 Source: DuckDB documentation, "JSON Processing Functions".
@@ -25,7 +25,7 @@ from reactive.engine.collections.jsonb import check_depth, write_text
 Steps: TypeAlias = "tuple[tuple[str, Any], ...]"
 
 
-class Pairs(list[tuple[str, Any]]):
+class JsonPairs(list[tuple[str, Any]]):
     """The keys and values of an object, in their order."""
 
     def first(self, key: str) -> Any:
@@ -35,7 +35,7 @@ class Pairs(list[tuple[str, Any]]):
 
 ABSENT: Any = object()
 """Stands for a part that is not there."""
-_DECODER = json.JSONDecoder(object_pairs_hook=Pairs)
+_DECODER = json.JSONDecoder(object_pairs_hook=JsonPairs)
 _COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|(?<=[^\s\[{,:])\s*,(?=\s*[\]}])', re.DOTALL)
 
 
@@ -104,7 +104,7 @@ def write(value: Any) -> str:
             return write_text(value)
         case float():
             return write_float(value)
-        case Pairs():
+        case JsonPairs():
             return f"{{{','.join(f'{write_text(k)}:{write(v)}' for k, v in value)}}}"
         case list():
             return f"[{','.join(map(write, value))}]"
@@ -180,17 +180,17 @@ def _follow(value: Any, steps: Steps) -> Iterator[Any]:
         return
     (kind, what), rest = steps[0], steps[1:]
     match kind:
-        case "key" if isinstance(value, Pairs):
+        case "key" if isinstance(value, JsonPairs):
             inner: list[Any] = [value.first(what)]
-        case "pointer" if isinstance(value, Pairs):
+        case "pointer" if isinstance(value, JsonPairs):
             inner = [value.first(what)]
         case "pointer" if isinstance(value, list) and what.isdigit():
             inner = value[int(what) :][:1]
-        case "place" if isinstance(value, list) and not isinstance(value, Pairs):
+        case "place" if isinstance(value, list) and not isinstance(value, JsonPairs):
             inner = [value[what]] if -len(value) <= what < len(value) else []
-        case "items" if isinstance(value, list) and not isinstance(value, Pairs):
+        case "items" if isinstance(value, list) and not isinstance(value, JsonPairs):
             inner = value
-        case "values" if isinstance(value, Pairs):
+        case "values" if isinstance(value, JsonPairs):
             inner = [each for _, each in value]
         case "deep":
             inner = list(_deep(value, what))
@@ -203,7 +203,7 @@ def _follow(value: Any, steps: Steps) -> Iterator[Any]:
 
 def _deep(value: Any, key: str) -> Iterator[Any]:
     """Yield the values of a key at all levels."""
-    if isinstance(value, Pairs):
+    if isinstance(value, JsonPairs):
         found = value.first(key)
         if found is not ABSENT:
             yield found
@@ -275,7 +275,7 @@ def kind_of(value: Any) -> str:
         case str():
             return "VARCHAR"
         case _:
-            return "OBJECT" if isinstance(value, Pairs) else "ARRAY"
+            return "OBJECT" if isinstance(value, JsonPairs) else "ARRAY"
 
 
 def type_at(text: str, path: str | int = "$") -> str | None:
@@ -289,7 +289,7 @@ def length_at(text: str, path: str | int = "$") -> int | None:
     found = part_of(parse(text), path)
     if found is ABSENT:
         return None
-    return len(found) if isinstance(found, list) and not isinstance(found, Pairs) else 0
+    return len(found) if isinstance(found, list) and not isinstance(found, JsonPairs) else 0
 
 
 def keys_at(text: str, path: str | int = "$") -> tuple[str, ...] | None:
@@ -297,7 +297,7 @@ def keys_at(text: str, path: str | int = "$") -> tuple[str, ...] | None:
     found = part_of(parse(text), path)
     if found is ABSENT:
         return None
-    return tuple(key for key, _ in found) if isinstance(found, Pairs) else ()
+    return tuple(key for key, _ in found) if isinstance(found, JsonPairs) else ()
 
 
 def contains(text: str, part: str) -> bool:
@@ -308,19 +308,19 @@ def contains(text: str, part: str) -> bool:
 def _contains(value: Any, part: Any) -> bool:
     if _is_like(value, part):
         return True
-    inside = [each for _, each in value] if isinstance(value, Pairs) else value
+    inside = [each for _, each in value] if isinstance(value, JsonPairs) else value
     return isinstance(inside, list) and any(_contains(each, part) for each in inside)
 
 
 def _is_like(value: Any, part: Any) -> bool:
     """Return True if all that is in `part` is in a value of the same kind."""
-    if isinstance(part, Pairs):
-        return isinstance(value, Pairs) and all(
+    if isinstance(part, JsonPairs):
+        return isinstance(value, JsonPairs) and all(
             (found := value.first(key)) is not ABSENT and _is_like(found, each)
             for key, each in part
         )
     if isinstance(part, list):
-        is_array = isinstance(value, list) and not isinstance(value, Pairs)
+        is_array = isinstance(value, list) and not isinstance(value, JsonPairs)
         return is_array and all(any(_is_like(v, each) for v in value) for each in part)
     return type(value) is type(part) and bool(value == part)
 
@@ -331,12 +331,12 @@ def structure(text: str) -> str:
 
 
 def _structure(value: Any) -> Any:
-    if isinstance(value, Pairs):
+    if isinstance(value, JsonPairs):
         fields: dict[str, Any] = {}
         for key, each in value:
             inner = _structure(each)
             fields[key] = _merge(fields[key], inner) if key in fields else inner
-        return Pairs(fields.items()) if fields else "JSON"
+        return JsonPairs(fields.items()) if fields else "JSON"
     if isinstance(value, list):
         merged: Any = "NULL"
         for each in value:
@@ -354,11 +354,11 @@ def _merge(one: Any, other: Any) -> Any:
         return one
     if one == "NULL":
         return other
-    if isinstance(one, Pairs) and isinstance(other, Pairs):
+    if isinstance(one, JsonPairs) and isinstance(other, JsonPairs):
         fields = dict(one)
         for key, each in other:
             fields[key] = _merge(fields[key], each) if key in fields else each
-        return Pairs(fields.items())
+        return JsonPairs(fields.items())
     if isinstance(one, list) and isinstance(other, list) and type(one) is type(other):
         return [_merge(one[0], other[0])]
     if isinstance(one, str) and isinstance(other, str) and {one, other} <= _INTEGERS | {"DOUBLE"}:
@@ -374,17 +374,17 @@ def patched(text: str | None, *patches: str | None) -> str | None:
             made = ABSENT
             continue
         change = parse(patch)
-        is_object = isinstance(made, Pairs) and isinstance(change, Pairs)
+        is_object = isinstance(made, JsonPairs) and isinstance(change, JsonPairs)
         made = _patch(made, change) if is_object else change
     return None if made is ABSENT else write(made)
 
 
 def _patch(value: Any, change: Any) -> Any:
-    if not isinstance(change, Pairs):
+    if not isinstance(change, JsonPairs):
         return change
-    known = value if isinstance(value, Pairs) else Pairs()
+    known = value if isinstance(value, JsonPairs) else JsonPairs()
     changed = {key for key, _ in change}
-    made = Pairs((key, each) for key, each in known if key not in changed)
+    made = JsonPairs((key, each) for key, each in known if key not in changed)
     for key, each in change:
         if each is not None:
             made.append((key, _patch(known.first(key), each)))
@@ -400,7 +400,7 @@ def _pretty(value: Any, line: str) -> str:
     if not isinstance(value, list) or not value:
         return write(value)
     inner = f"{line}    "
-    if isinstance(value, Pairs):
+    if isinstance(value, JsonPairs):
         parts = [f"{write_text(key)}: {_pretty(each, inner)}" for key, each in value]
         return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
     return f"[{inner}{f',{inner}'.join(_pretty(each, inner) for each in value)}{line}]"
@@ -443,7 +443,7 @@ def _number(value: Any, numbers: dict[int, int], last: int) -> int:
         return last
     numbers[id(value)] = last
     for each in value:
-        if isinstance(value, Pairs):
+        if isinstance(value, JsonPairs):
             last, each = last + 1, each[1]
         last = _number(each, numbers, last + 1)
     return last
@@ -453,7 +453,7 @@ def _inner_rows(
     value: list[Any], parent: int | None, number: int, path: str, *, deep: bool
 ) -> Iterator[Any]:
     for place, each in enumerate(value):
-        if isinstance(value, Pairs):
+        if isinstance(value, JsonPairs):
             key, part = each
             number += 2
             full = f"{path}.{key}" if _PLAIN_KEY.fullmatch(key) else f'{path}."{key}"'

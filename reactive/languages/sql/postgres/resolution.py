@@ -66,6 +66,7 @@ TYPES: dict[str, SqlType] = {
     "json": JSON,
     "jsonb": JSONB,
     "_text": SqlType("array", items=(TEXT,)),
+    "jsonpath": TEXT,
 }
 """Types by the names that `pg_type` has; others are only there to be chosen, and refused."""
 SHOWN = {
@@ -190,7 +191,8 @@ OPERATORS: dict[str, list[Signature]] = {
     **dict.fromkeys(("#>", "#>>"), _OF_PATHS),
     "?": _read_signatures("jsonb/text"),
     **dict.fromkeys(("?|", "?&", "#-"), _OF_KEYS),
-    **dict.fromkeys(("@?", "@@"), _read_signatures("jsonb/text")),
+    "@?": _read_signatures("jsonb/jsonpath"),
+    "@@": _read_signatures("jsonb/jsonpath text/text"),
     "&&": _alike("anyarray anyrange anymultirange box circle inet polygon tsquery"),
 }
 UNARY: dict[str, list[Signature]] = {

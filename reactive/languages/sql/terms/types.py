@@ -14,6 +14,7 @@ from optimizer.kinds.kind import (
     ANYTHING,
     Choice,
     Either,
+    Instance,
     Items,
     Scalar,
     Struct,
@@ -233,7 +234,7 @@ def _type_of_kind(kind: kinds.Kind) -> SqlType:
     match kind:
         case Scalar(zone=zone) if zone is not None:
             return INSTANT
-        case Scalar(python):
+        case Scalar(python) | Instance(python):
             return OF_PYTHON.get(python, ANY)
         case Items(python, item) if python is tuple:
             return SqlType("array", items=(_type_of_kind(without_none(item)),))
