@@ -12,12 +12,28 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Item, constant
+from optimizer.record import record
 from reactive.languages.sql.functions.arrays import function_name
 from reactive.languages.sql.json import of_duckdb, of_postgres
+from reactive.languages.sql.terms.scope import ScopeSource
 from reactive.languages.sql.terms.values import TypedValue
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
+
+
+@record
+class CallSource(ScopeSource):
+    """A call in FROM, whose alias stands for its only column, too."""
+
+    whole: TypedValue | None = None
+
+    def columns_named(self, column: str) -> list[TypedValue]:
+        """Return the columns that have a name; of the alias the only column."""
+        is_alias = self.whole is not None and self.name.casefold() == column.casefold()
+        # `super()` fails in a class that the decorator has made anew
+        found = ScopeSource.columns_named(self, column)
+        return [self.whole] if is_alias and not found and self.whole is not None else found
 
 
 def is_set_returning(node: Any, scope: Scope) -> bool:

@@ -415,7 +415,7 @@ def _rows_of_call(
     name = item.alias or function_name(call)
     columns = tuple(zip(every, [value for _, value in own], strict=True))
     whole = own[0][1] if len(own) == 1 and not given else None
-    made = ScopeSource(name, columns, whole)
+    made = rows_of_calls.CallSource(name, columns, whole)
     return PlannedRows(node, before.bindings + 1, (*before.sources, made), before.merged)
 
 

@@ -64,16 +64,11 @@ class ScopeSource:
 
     name: str
     columns: tuple[tuple[str, TypedValue], ...]
-    whole: TypedValue | None = None
-    """The value that the alias stands for as a column."""
 
     def columns_named(self, column: str) -> list[TypedValue]:
         """Return the columns that have a name, in upper or lower case."""
         folded = column.casefold()
-        found = [value for name, value in self.columns if name.casefold() == folded]
-        if not found and self.whole is not None and self.name.casefold() == folded:
-            return [self.whole]
-        return found
+        return [value for name, value in self.columns if name.casefold() == folded]
 
 
 class OpenValues:
