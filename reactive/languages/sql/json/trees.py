@@ -202,16 +202,16 @@ def _follow(value: Any, steps: Steps) -> Iterator[Any]:
 
 
 def _deep(value: Any, key: str) -> Iterator[Any]:
-    """Yield the values of a key at all levels."""
-    if isinstance(value, JsonPairs):
-        found = value.first(key)
-        if found is not ABSENT:
-            yield found
-        for _, each in value:
-            yield from _deep(each, key)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _deep(each, key)
+    """Yield the values of a key at all levels, level by level."""
+    waiting = [value]
+    for each in waiting:  # which grows
+        if isinstance(each, JsonPairs):
+            found = each.first(key)
+            if found is not ABSENT:
+                yield found
+            waiting += [inner for _, inner in each]
+        elif isinstance(each, list):
+            waiting += each
 
 
 def part_of(value: Any, path: str | int) -> Any:
