@@ -200,6 +200,8 @@ class Decoder:
                 raise ValueError(f"expected {self.kind.kind}, and got {trees.write(tree):.60}")
         if isinstance(tree, list):
             raise ValueError(f"cannot cast {trees.write(tree):.60} to {self.kind.kind}")
+        if self.kind.kind == "decimal" and isinstance(tree, bool):
+            tree = int(tree)
         place = _PLACES[type(tree)]
         function = self.casts[place]
         return tree if function is None else function(tree)
@@ -235,8 +237,6 @@ def decoder(kind: SqlType, make: Maker, *, lenient: bool, exact: bool = False) -
         casts[1:] = [make(INT, kind), make(FLOAT, kind), make(BOOL, kind)]
     if kind.kind == "bool":
         casts[0] = Word(casts[0])
-    if kind.kind == "decimal":
-        casts[3] = make(INT, kind)
     return Decoder(kind, (), tuple(casts), lenient)
 
 
