@@ -304,6 +304,8 @@ def test_a_file_has_tables_of_queries(tmp_path: Path, dialect: Any) -> None:
             ]
         ):
             db.execute(f"create table w{number} as select {text}")
+        db.execute("create table twice as select a, a from t")
+        assert len(db.sql("select * from twice").materialize()) == 2
         made = [sorted(db.sql(f"select * from w{n}").materialize(), key=repr) for n in range(2)]
     for _ in range(2):
         with Database(path, dialect=dialect) as db:

@@ -9,7 +9,7 @@ Cost:   O(types).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -17,11 +17,11 @@ from sqlglot import exp
 from reactive.languages.sql.terms.types import SqlType, sql_name
 
 
-def declaring_text(name: str, columns: Mapping[str, SqlType], dialect: str) -> str:
+def declaring_text(name: str, columns: Sequence[tuple[str, SqlType]], dialect: str) -> str:
     """Return the CREATE TABLE of a table with columns of types."""
     parts = [
         exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=_type_node(kind, dialect))
-        for column, kind in columns.items()
+        for column, kind in columns
     ]
     table = exp.Table(this=exp.to_identifier(name, quoted=True))
     made = exp.Create(this=exp.Schema(this=table, expressions=parts), kind="TABLE")

@@ -295,7 +295,7 @@ def _definition_of(
     None if the columns that it declares would not take all values of those of the query.
     """
     dialect = around.dialect.name
-    text = declaring_text(name, {c.name: c.type for c in schema.columns}, dialect)
+    text = declaring_text(name, [(c.name, c.type) for c in schema.columns], dialect)
     made = TableDefinition((text,), ({},), dialect)
     with suppress(PlanError):
         declared = declare(made.folded().create, name, around.of_text(text, {}))
