@@ -132,6 +132,11 @@ class GroupRelation(LatticeRelation):
     def _fold(self, cell: Cell, *, founded: bool) -> Value:
         return self._made(cell, FOUNDED if founded else TOTAL)
 
+    def covers(self, row: Row) -> bool:
+        """Return True: members may be replaced by others, as the row of a group is checked when
+        all has settled (`unsettled`)."""
+        return True
+
     def _row(self, cell: Cell, rows: list[Row], value: Value) -> Row:
         return value
 

@@ -167,3 +167,31 @@ def test_rows_of_a_join_that_are_not_told_apart_are_refused() -> None:
 
     with pytest.raises(StratificationError, match="equal rows of select count as one"):
         fixpoint(step)
+
+
+def test_strict_mode_lets_members_of_a_group_be_replaced_by_better_ones() -> None:
+    """A shorter path replaces the member that the old one led to: the minimum is no worse."""
+    db = Database(strict=True)
+    edges = db.table(tuple[int, int, int], name="edges")
+    paths = fixpoint(
+        lambda paths: (
+            edges.where(lambda e: e[0] == 0)
+            .select(lambda e: (e[1], e[2]))
+            .union_all(
+                paths.join(edges, on=lambda p, e: p[0] == e[0]).select(
+                    lambda p, e: (e[1], p[1] + e[2])
+                )
+            )
+            .group_by(lambda p: p[0])
+            .aggregate(Min(lambda p: p[1]))
+            .select(lambda node, length: (node, length))
+        ),
+        keep=Min(lambda p: p[1]),
+        by=lambda p: p[0],
+    ).materialize()
+    edges.add_all([(0, 1, 5), (1, 2, 1)])
+    assert sorted(paths) == [(1, 5), (2, 6)]
+    edges.add((0, 1, 3))
+    assert sorted(paths) == [(1, 3), (2, 4)]
+    edges.remove((0, 1, 3))
+    assert sorted(paths) == [(1, 5), (2, 6)]
