@@ -19,6 +19,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
@@ -460,9 +461,15 @@ def _exact(value: Any) -> Any:
         scaled = value * UP * DOWN  # beyond the largest numbers it is infinite, which is no integer
         if scaled.is_integer():
             return int(scaled)
-    if isinstance(value, str):
-        raise TypeError(f"a feature is a number, not {value!r:.60}")
-    exact = Fraction(value) * SCALE
+    try:
+        exact = Fraction(value) * SCALE if not isinstance(value, str) else None
+    except (TypeError, ValueError, OverflowError):  # also NaN and infinities
+        exact = None
+    if exact is None:
+        is_number = isinstance(value, float | Decimal)
+        raise (ValueError if is_number else TypeError)(
+            f"a feature is a {'finite ' if is_number else ''}number, not {value!r:.60}"
+        )
     return exact.numerator if exact.denominator == 1 else exact
 
 

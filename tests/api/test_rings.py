@@ -230,7 +230,7 @@ def test_a_value_that_cannot_be_added_rolls_the_commit_back() -> None:
     made = view.materialize()
     rows.add(A(1, 2.5))
     for wrong in (float("nan"), float("inf"), None, "1"):
-        with pytest.raises((ValueError, OverflowError, TypeError)):
+        with pytest.raises((ValueError, TypeError), match=r"a feature is a (finite )?number, not"):
             rows.add(A(2, wrong))
     assert (made.value[0].sum("x"), made.value[1]) == (2.5, 1)
     made.verify()

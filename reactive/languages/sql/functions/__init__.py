@@ -10,9 +10,9 @@ from typing import Any
 from sqlglot import exp
 
 from reactive.languages.sql.functions import arrays, encodings, lambdas, texts, times
-from reactive.languages.sql.functions.arrays import Maker as Maker
-from reactive.languages.sql.functions.arrays import function_name as function_name
 from reactive.languages.sql.json import of_duckdb
+from reactive.languages.sql.terms.calls import Maker as Maker
+from reactive.languages.sql.terms.calls import function_name as function_name
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
     **texts.TEXT_FUNCTIONS,

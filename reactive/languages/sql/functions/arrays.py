@@ -7,8 +7,8 @@ exp.Left: make_function(texts.left, TEXT, TEXT, INT)      left(text, integer) gi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -16,7 +16,7 @@ from optimizer.expr import Call, Constant, Parameter, constant, tuple_of
 from reactive.languages.sql.expressions.casts import apply, argument, cast, equal_types, maybe
 from reactive.languages.sql.json import trees
 from reactive.languages.sql.runtime import arrays
-from reactive.languages.sql.terms.errors import peek
+from reactive.languages.sql.terms.calls import Maker, arguments, function_name
 from reactive.languages.sql.terms.types import (
     ANY,
     BOOL,
@@ -43,30 +43,12 @@ if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
 
 
-Maker: TypeAlias = "Callable[[Any, Scope], TypedValue]"
 NO_TEXTS = frozenset(
     {"int", "float", "decimal", "bool", "date", "time", "timestamp", "interval"} | {"bytes"}
 )
 """Kinds that DuckDB makes no text of where a function takes one."""
 SAME = SqlType("any", size=0)
 """In the place of a result: the type of the first argument."""
-
-
-def arguments(node: Any) -> list[exp.Expr]:
-    """Return the arguments of a call, in their order in the text."""
-    return list(_iterate_arguments(node))
-
-
-def _iterate_arguments(node: Any) -> Iterator[exp.Expr]:
-    """Yield the arguments of a call, which are marked as read; words such as units are left out."""
-    names = ["expressions"] if isinstance(node, exp.Anonymous) else list(node.arg_types)
-    for name in names:
-        part = peek(node, name)
-        parts = part if isinstance(part, list) else [part]
-        for place, each in enumerate(parts):
-            if isinstance(each, exp.Expr) and not isinstance(each, exp.Var):
-                asked = node.args.get(name)  # which is read now
-                yield asked[place] if parts is part else asked
 
 
 def make_function(
@@ -120,13 +102,6 @@ def cast_arguments(
         value if kind.kind == "any" else argument(value, kind, scope)
         for value, kind in zip(values, kinds, strict=False)
     ]
-
-
-def function_name(node: Any) -> str:
-    """Return the name of a function."""
-    if isinstance(node, exp.Anonymous):
-        return str(node.this).lower()
-    return str(node.sql_name()).lower() if isinstance(node, exp.Func) else node.key
 
 
 def strings(node: Any) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from reactive.languages.sql.expressions.casts import apply, cast
-from reactive.languages.sql.functions.arrays import SAME, Maker, arguments, make_function
+from reactive.languages.sql.functions.arrays import SAME, make_function
 from reactive.languages.sql.runtime import collations, encodings
+from reactive.languages.sql.terms.calls import Maker, arguments
 from reactive.languages.sql.terms.types import BOOL, BYTES, FLOAT, INT, TEXT, SqlType
 from reactive.languages.sql.terms.values import TypedValue, literal_value
 

@@ -11,10 +11,11 @@ from sqlglot import exp
 from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, conjunction, constant
 from reactive.languages.sql.expressions.casts import align, apply, cast, equal_types
 from reactive.languages.sql.expressions.comparisons import comparison
-from reactive.languages.sql.functions.arrays import Maker, arguments, cast_arguments, make_function
+from reactive.languages.sql.functions.arrays import cast_arguments, make_function
 from reactive.languages.sql.functions.encodings import named_groups
 from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import arrays, letters, moments, rows, texts
+from reactive.languages.sql.terms.calls import Maker, arguments
 from reactive.languages.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sql_name
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,

@@ -11,14 +11,9 @@ from sqlglot import exp
 from optimizer.expr import Constant, Operation, constant
 from reactive.languages.sql.expressions.arithmetic import REAL, calculate, check_range, integer_of
 from reactive.languages.sql.expressions.casts import apply, argument, cast
-from reactive.languages.sql.functions.arrays import (
-    Maker,
-    arguments,
-    cast_arguments,
-    function_name,
-    make_function,
-)
+from reactive.languages.sql.functions.arrays import cast_arguments, make_function
 from reactive.languages.sql.runtime import casts, intervals, moments, numbers, times
+from reactive.languages.sql.terms.calls import Maker, arguments, function_name
 from reactive.languages.sql.terms.errors import nearest, source_of, take
 from reactive.languages.sql.terms.types import (
     ANY,

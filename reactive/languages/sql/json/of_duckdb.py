@@ -16,9 +16,9 @@ from sqlglot.errors import SqlglotError
 
 from optimizer.expr import Call, Constant, tuple_of
 from reactive.languages.sql.expressions.casts import maybe, part_cast
-from reactive.languages.sql.functions.arrays import Maker, arguments, function_name
 from reactive.languages.sql.json import conversions, trees
 from reactive.languages.sql.json.conversions import Encoder
+from reactive.languages.sql.terms.calls import Maker, arguments, function_name
 from reactive.languages.sql.terms.types import (
     BOOL,
     JSON,

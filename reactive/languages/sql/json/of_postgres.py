@@ -17,10 +17,10 @@ from sqlglot import exp
 from optimizer.expr import Call, tuple_of
 from reactive.engine.collections.jsonb import Jsonb
 from reactive.languages.sql.expressions.casts import apply, cast, maybe
-from reactive.languages.sql.functions.arrays import Maker, arguments, function_name
 from reactive.languages.sql.json import documents, encoders, jsonpath, texts
 from reactive.languages.sql.postgres.calls import Form, call_form, form, is_literal
 from reactive.languages.sql.postgres.resolution import operands
+from reactive.languages.sql.terms.calls import Maker, arguments, function_name
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.types import (
     BOOL,

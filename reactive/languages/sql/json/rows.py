@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from optimizer.expr import Item, constant
 from optimizer.record import record
-from reactive.languages.sql.functions.arrays import function_name
 from reactive.languages.sql.json import of_duckdb, of_postgres
+from reactive.languages.sql.terms.calls import function_name
 from reactive.languages.sql.terms.scope import ScopeSource
 from reactive.languages.sql.terms.values import TypedValue
 
@@ -36,18 +36,14 @@ class CallSource(ScopeSource):
         return [self.whole] if is_alias and not found and self.whole is not None else found
 
 
-def is_set_returning(node: Any, scope: Scope) -> bool:
+def is_set_returning(node: exp.Anonymous, scope: Scope) -> bool:
     """Return True for a call of a function of Postgres that gives rows of JSON."""
-    if scope.dialect.name != "postgres" or not isinstance(node, exp.Anonymous):
-        return False
-    return node.name.lower() in of_postgres.SET_RETURNING
+    return scope.dialect.name == "postgres" and node.name.lower() in of_postgres.SET_RETURNING
 
 
-def _gives_rows(node: Any, scope: Scope) -> bool:
+def _gives_rows(node: exp.Anonymous, scope: Scope) -> bool:
     """Return True for a call of a function of DuckDB that gives rows of JSON."""
-    if scope.dialect.name != "duckdb" or not isinstance(node, exp.Anonymous):
-        return False
-    return node.name.lower() in of_duckdb.OF_ARRAYS
+    return scope.dialect.name == "duckdb" and node.name.lower() in of_duckdb.OF_ARRAYS
 
 
 def columns_of(
@@ -59,7 +55,9 @@ def columns_of(
     ----------
     values: an element of the array that the call gives, and its number if FROM asks for it.
     """
-    if not is_set_returning(call, scope) and not _gives_rows(call, scope):
+    if not isinstance(call, exp.Anonymous) or not (
+        is_set_returning(call, scope) or _gives_rows(call, scope)
+    ):
         return None
     name, kind = function_name(call), values[0].type
     if kind.kind != "struct":

@@ -21,7 +21,6 @@ from optimizer.expr import Call, constant
 from optimizer.record import record
 from reactive.languages.sql.expressions.casts import apply, argument, cast, maybe
 from reactive.languages.sql.functions import times as common_times
-from reactive.languages.sql.functions.arrays import Maker, arguments, function_name
 from reactive.languages.sql.postgres import (
     formats,
     moment_reader,
@@ -31,6 +30,7 @@ from reactive.languages.sql.postgres import (
     times,
 )
 from reactive.languages.sql.postgres.numbers import RANGES
+from reactive.languages.sql.terms.calls import Maker, arguments, function_name
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.types import (
     ANY,

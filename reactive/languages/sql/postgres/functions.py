@@ -12,7 +12,6 @@ from optimizer.expr import Call, constant, tuple_of
 from reactive.languages.sql.expressions.casts import apply, argument, cast, equal_types, maybe
 from reactive.languages.sql.functions import arrays as common_arrays
 from reactive.languages.sql.functions import texts
-from reactive.languages.sql.functions.arrays import Maker, arguments, function_name
 from reactive.languages.sql.json import documents
 from reactive.languages.sql.json import of_postgres as json
 from reactive.languages.sql.postgres import (
@@ -38,6 +37,7 @@ from reactive.languages.sql.postgres.calls import (
 )
 from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import texts as common_texts
+from reactive.languages.sql.terms.calls import Maker, arguments, function_name
 from reactive.languages.sql.terms.types import (
     ANY,
     BOOL,

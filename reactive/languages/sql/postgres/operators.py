@@ -19,13 +19,13 @@ from sqlglot import exp
 from optimizer.expr import Call, Operation, constant, tuple_of
 from reactive.languages.sql.expressions import zones
 from reactive.languages.sql.expressions.casts import apply, cast
-from reactive.languages.sql.functions.arrays import Maker
 from reactive.languages.sql.json import documents
 from reactive.languages.sql.postgres import arrays, calls, forms, numbers, numerics, times
 from reactive.languages.sql.postgres.calls import Form, form, kind_name
 from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import intervals
 from reactive.languages.sql.runtime import times as moments
+from reactive.languages.sql.terms.calls import Maker
 from reactive.languages.sql.terms.common_types import common_type
 from reactive.languages.sql.terms.types import (
     ANY,

@@ -255,7 +255,9 @@ def _with_elements(
 
 def _is_unnesting(node: Any, scope: Scope) -> bool:
     """Return True for a call that gives rows in SELECT."""
-    return isinstance(node, exp.Explode | exp.Unnest) or is_set_returning(node, scope)
+    return isinstance(node, exp.Explode | exp.Unnest) or (
+        isinstance(node, exp.Anonymous) and is_set_returning(node, scope)
+    )
 
 
 # The end.

@@ -31,7 +31,7 @@ from optimizer.expr import (
     substitute,
 )
 from reactive.api import clock as clocks
-from reactive.languages.sql.functions.arrays import function_name, series_of
+from reactive.languages.sql.functions.arrays import series_of
 from reactive.languages.sql.json import rows as rows_of_calls
 from reactive.languages.sql.queries.asof import join_asof
 from reactive.languages.sql.queries.grouping import (
@@ -48,6 +48,7 @@ from reactive.languages.sql.queries.pivots import pivot_rows
 from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
 from reactive.languages.sql.queries.temporal_join import join_as_of_commit
 from reactive.languages.sql.queries.time_windows import windowed_rows
+from reactive.languages.sql.terms.calls import function_name
 from reactive.languages.sql.terms.errors import nearest, peek, put
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT

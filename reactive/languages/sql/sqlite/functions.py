@@ -14,10 +14,10 @@ from sqlglot import exp
 
 from optimizer.expr import Call, Constant, Expr, constant, transform
 from reactive.languages.sql.functions import texts
-from reactive.languages.sql.functions.arrays import Maker, arguments, function_name
 from reactive.languages.sql.sqlite import formats, json, times
 from reactive.languages.sql.sqlite import values as runtime
 from reactive.languages.sql.sqlite.comparisons import bare, collate, collation_of, map_value, of_two
+from reactive.languages.sql.terms.calls import Maker, arguments, function_name
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
 from reactive.languages.sql.terms.values import (
