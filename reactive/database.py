@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, cast, overload
 
 from optimizer.callables.source import caller
 from optimizer.kinds.fields import TRACKED
@@ -38,7 +38,7 @@ from reactive.engine.storage.rows import usual_name
 from reactive.engine.transactions import prepared
 from reactive.engine.transactions import transaction as transactions
 from reactive.engine.transactions.engine import Engine, stop_work
-from reactive.errors import TransactionError
+from reactive.errors import PlanError, TransactionError
 from reactive.parts import (
     adopting,
     assigning,
@@ -179,6 +179,8 @@ class Database(Uncopyable, Closeable):
         return self._engine.version
 
     @overload
+    def table(self, row_type: str) -> Table[Any, Any]: ...
+    @overload
     def table(
         self,
         row_type: type[T],
@@ -214,7 +216,7 @@ class Database(Uncopyable, Closeable):
     ) -> Table[T, Any]: ...
     def table(
         self,
-        row_type: type[T],
+        row_type: type[T] | str,
         *,
         name: str | None = None,
         key: str | Sequence[str] | Callable[[T], Hashable] | None = None,
@@ -228,13 +230,15 @@ class Database(Uncopyable, Closeable):
         expire_after: timedelta | None = None,
         at: str | Callable[[T], datetime | None] | None = None,
     ) -> Table[T, Any]:
-        """Create a table.
+        """Create a table; or return the table of a name, as `db.table("words")`.
 
         Parameters
         ----------
         row_type: the class of its rows; `object` admits rows of any class. Rows must be hashable
             and immutable: a frozen dataclass, a tuple, a plain value. Rows of `tuple[int, str]`
-            have two items each, so the optimizer may reorder callables that read these items.
+            have two items each, so the optimizer may reorder callables that read these items. A
+            name, without other arguments, returns a table that is there; also one that SQL defined
+            in the file of the database.
         name: the name of the table in messages, SQL and the file; by default that of the class.
         key: the name of a field, or a callable, row -> hashable. For a key of several fields pass
             their names, `key=["shop", "id"]`; the key is then a tuple. Two rows cannot have one
@@ -263,16 +267,20 @@ class Database(Uncopyable, Closeable):
 
         Raises
         ------
-        PlanError: the name is taken; a keyed table is declared `stored=False`; rows of the class
-            need a codec to be stored; or the rows in the file are of another class.
+        PlanError: there is no table of that name, or a new name is taken; a keyed table is declared
+            `stored=False`; rows of the class need a codec to be stored; or the rows in the file are
+            of another class.
         DurabilityError: the file cannot be read or written.
         TransactionError: `replace` inside a transaction.
 
         >>> from reactive import Database
         >>> db = Database()
-        >>> db.table(str, name="words")
-        Table('words', 0 rows)
+        >>> words = db.table(str, name="words")
+        >>> db.table("words") is words
+        True
         """
+        if isinstance(row_type, str) and name is None and key is None:
+            return cast("Table[T, Any]", self._table_of_name(row_type))
         age = None
         if expire_after is not None or at is not None:
             age = expirations.check_expiry(row_type, stored, expire_after, at)
@@ -1325,6 +1333,23 @@ class Database(Uncopyable, Closeable):
         """
         self._engine.check_open()
         return measures.metrics(self._engine)
+
+    def _table_of_name(self, name: str) -> Table[Any, Any]:
+        """Return the table of a name; as SQL finds it, if none has exactly this name."""
+        engine = self._engine
+        for table in engine.tables.values():
+            if table.name == name:
+                return table
+        found = None
+        if engine.catalog is not None or engine.journal is not None:
+            found = sql().catalog_of(engine).table(name)
+        if found is None:
+            names = ", ".join(table.name for table in engine.tables.values())
+            raise PlanError(
+                f"there is no table {name!r}{f'; there are {names:.200}' if names else ''}\n"
+                f"  db.table(Row, name={name!r}) makes one with rows of class Row"
+            )
+        return cast("Table[Any, Any]", found)
 
     def tables(self) -> list[Table[Any]]:
         """Return all tables, in the order of their creation.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reactive import Count, Database, Sum, Table, TableError
+from reactive import Count, Database, PlanError, Sum, Table, TableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,3 +282,28 @@ def test_a_row_in_its_own_place_is_no_change() -> None:
         with pytest.raises(TableError):
             words.update([], [])  # type: ignore[call-overload]
     assert db._engine.version == version and len(heard) == 1 and list(words) == ["be"]
+
+
+def test_a_table_is_found_by_its_name() -> None:
+    db = Database()
+    words = db.table(str, name="words")
+    db.execute("create table Orders (id int primary key, total int default 0)")
+    assert db.table("words") is words
+    orders = db.table("orders")
+    orders.add((1, 5))
+    assert orders is db.table("Orders") and orders[1].total == 5
+    with pytest.raises(PlanError, match="there is no table 'word'; there are words, Orders\n"):
+        db.table("word")
+    with pytest.raises(PlanError, match=r"there is no table 'a'\n.* makes one with rows of class"):
+        Database().table("a")
+    wrong: Any = "words"
+    with pytest.raises(PlanError, match="a table takes the class of its rows, not 'words'"):
+        db.table(wrong, name="others")
+
+
+def test_a_table_that_sql_defined_in_a_file_is_found_by_its_name(tmp_path: Path) -> None:
+    with Database(tmp_path / "orders.db") as db:
+        db.execute("create table orders (id int primary key, total int)")
+        db.table("orders").add((1, 5))
+    with Database(tmp_path / "orders.db") as db:
+        assert list(db.table("orders")) == [(1, 5)]

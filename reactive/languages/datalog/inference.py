@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from optimizer.kinds.fields import class_maker
 from optimizer.record import record
 from reactive.engine.storage.row_check import ALWAYS_STRICT
+from reactive.engine.transactions.row_gate import FROM_TUPLES
 from reactive.languages.datalog import rules
 from reactive.languages.datalog.tokens import Span, suggest_name, wrong
 
@@ -44,6 +45,7 @@ def row_class(name: str, columns: tuple[tuple[str, str], ...]) -> Any:
     made = make(identifier(name), fields)
     made.__module__ = __name__
     setattr(made, ALWAYS_STRICT, True)
+    setattr(made, FROM_TUPLES, True)
     made.__reduce__ = lambda row: (_row, (name, columns, tuple(row)))
     made.__doc__ = f"A row of {name!r}: {', '.join(column for column, _ in columns)}."
     return made
