@@ -20,6 +20,7 @@ from optimizer.plans.clauses import Clause, is_closed
 from optimizer.plans.explain import headline
 from reactive.engine.compiler.costs import meets_all
 from reactive.engine.dataflow.node import Node
+from reactive.engine.operators.fixpoint.closure import Closure
 from reactive.engine.operators.fixpoint.delta_rules import Circuit
 from reactive.engine.operators.fixpoint.fixpoint import Fixpoint
 from reactive.engine.operators.plain import chain_over
@@ -104,7 +105,13 @@ class RuleProfile:
     """
 
     def __init__(self, nodes: Iterable[Node]) -> None:
-        self._circuits = circuits_of(nodes)
+        below = list(nodes)
+        self._circuits = circuits_of(below)
+        self._closures = [
+            headline(node.plan)
+            for node in below
+            if isinstance(node.operator, Closure) and node.plan is not None
+        ]
         self._measured: list[list[_MeasuredRule]] = []
         self._before: list[tuple[Any, Any, Any]] = []
 
@@ -129,7 +136,9 @@ class RuleProfile:
 
     @property
     def rules(self) -> Sequence[RuleWork]:
-        """The work of each rule, in the order of the rules."""
+        """The work of each rule, in the order of the rules; none before the block has run."""
+        if not self._measured:
+            return []
         return [
             RuleWork(relation, text, *each.work(), meets_all=is_dear)
             for circuit, measured in zip(self._circuits, self._measured, strict=True)
@@ -143,6 +152,9 @@ class RuleProfile:
             lines.append(f"{numbers}  {work.relation} <- {work.rule}")
             if work.meets_all:
                 lines.append(f"{'':35}each changed row meets all rows of the other side")
+        lines += [f"{'':35}{each} runs as one operator, without rules" for each in self._closures]
+        if self._circuits and not self._measured:
+            lines.append("nothing is measured: with view.profile() as profile: commit changes")
         return "\n".join(lines)
 
 

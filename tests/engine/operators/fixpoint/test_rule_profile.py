@@ -139,3 +139,16 @@ def test_parts_that_are_cut_out_of_rules_are_told() -> None:
     assert sorted(view) == [(0, 1), (0, 3), (0, 5), (0, 7)]
     assert sum(work.tuples for work in profile.rules if work.relation == "reach") == 4
     assert "rules of reach:" in str(view.explain(analyze=True))
+
+
+def test_a_profile_says_what_it_has_not_measured() -> None:
+    profile = Game().views["far"].profile()
+    assert not profile.rules
+    assert str(profile).splitlines()[1].startswith("nothing is measured: with view.profile()")
+    edges = Database().table(tuple[int, int], name="edges")
+    paths = fixpoint(
+        lambda paths: edges.union(
+            paths.join(edges, on=lambda p, e: p[1] == e[0]).select(lambda p, e: (p[0], e[1]))
+        )
+    ).materialize()
+    assert "runs as one operator, without rules" in str(paths.profile())
