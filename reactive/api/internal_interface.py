@@ -50,9 +50,14 @@ class RowsByKey(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """A `migrate=` function that changes rows, and is called for stored rows of any class."""
+    """A `migrate=` function that changes rows, and is called for stored rows of any class.
+
+    write: writes the changes of the stored rows if their form stays, and what has to be in the same
+        write.
+    """
 
     function: Callable[[dict[str, Any]], Any]
+    write: Callable[[Sequence[Any]], None]
 
     def __call__(self, fields: dict[str, Any]) -> Any:
         """Return the row of the fields of a stored one."""

@@ -39,17 +39,20 @@ class NamedTexts:
         """The name of the store."""
         return self._journal.store.name
 
-    def write(self, changes: Mapping[str, str | None]) -> None:
-        """Write texts in one write; None deletes one. Raises `DurabilityError` if that fails."""
+    def write(self, changes: Mapping[str, str | None], beside: Sequence[Change] = ()) -> None:
+        """Write texts, and other changes, in one write; None deletes a text.
+
+        Raises `DurabilityError` if the write fails.
+        """
         held = self.texts
         gone = [(n, held[n]) for n, text in changes.items() if n in held and held[n] != text]
         come = [(n, text) for n, text in changes.items() if text not in (None, held.get(n))]
-        if not gone and not come:
+        if not gone and not come and not beside:
             return
         self._journal.settle()
         if OWN not in self._journal.store.tables():
             self._journal.store.create(SCHEMA)
-        self._journal.write_beside([Change(OWN, gone, come)], is_safe=False)
+        self._journal.write_beside([Change(OWN, gone, come), *beside], is_safe=False)
         for name, _ in gone:
             del self.texts[name]
         self.texts |= {name: str(text) for name, text in come}

@@ -43,7 +43,7 @@ from reactive.borders.durable.rows.declared import (
 )
 from reactive.borders.durable.rows.row_codec import RowCodec, codec_of, given_codec
 from reactive.borders.durable.rows.values import DamagedValue, Unstorable
-from reactive.borders.durable.store import Rows, Schema, Store, Values
+from reactive.borders.durable.store import Change, Rows, Schema, Store, Values
 from reactive.engine.runtime.collector import make_old, pause_collector
 from reactive.errors import DurabilityError, TableError
 
@@ -354,9 +354,14 @@ class Adoption:
         ------
         PlanError: they do not fit the current class.
         """
-        is_other = store.tables()[self.table.name] != self.codec.schema
-        if is_other or isinstance(self.migrate, RowChange):
-            store.create(self.codec.schema, self._converted(store))
+        name, schema = self.table.name, self.codec.schema
+        if store.tables()[name] != schema:
+            store.create(schema, self._converted(store))
+        elif isinstance(self.migrate, RowChange):
+            before, after = list(store.rows(name)), self._converted(store)
+            if store.history(0):
+                store.create(schema, before)  # which ends the history of these rows
+            self.migrate.write([_change_between(schema, before, after)])
 
     def rows(self, store: Store) -> Rows:
         """Return the stored rows in their current form.
@@ -517,6 +522,16 @@ class Adoption:
             for weight, rows in by_weight.items()
             for start in range(0, len(rows), BATCH)
         ]
+
+
+def _change_between(schema: Schema, before: Rows, after: Rows) -> Change:
+    """Return the change from stored rows to others of the same form."""
+    old, new = ({row: n for batch, n in rows for row in batch} for rows in (before, after))
+    if schema.key is not None:
+        gone, come = [r for r in old if r not in new], [r for r in new if r not in old]
+        return Change(schema.table, gone, come)
+    counts = [(row, old.get(row, 0), new.get(row, 0)) for row in {**old, **new}]
+    return Change(schema.table, counted=[each for each in counts if each[1] != each[2]])
 
 
 def _is_of_codec(schema: Schema) -> bool:

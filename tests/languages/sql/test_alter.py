@@ -80,6 +80,8 @@ SCRIPT = [
     "create table p (id int primary key, code text)",
     "create table t (id int primary key, a int check (a > 0), of int references p (id))",
     "create unique index i on t (a)",
+    "create table s (x int, y int)",
+    "insert into s values (1, 1), (1, 1), (2, 1)",
     "insert into p values (1, 'x'), (2, 'y')",
     "insert into t values (1, 5, 1), (2, 6, 2)",
 ]
@@ -89,11 +91,13 @@ CHANGES = [
     "alter table t rename column a to n",
     "alter table t rename to u",
     "alter table t alter column a set default 9",
+    "alter table t alter column a type smallint using a * 10",
+    "alter table s alter column x type smallint using x - 1",
     "alter table t add constraint few check (a < 9)",
     "alter table t drop constraint t_a_check",
     "alter table p rename column code to kode",
     "drop table t",
-    "create table s (x int)",
+    "create table r (x int)",
 ]
 
 
@@ -129,7 +133,7 @@ def opened(store: Any) -> Database:
 def described(db: Database) -> Any:
     """Return the columns and rows of the tables, and which of some rows are then refused."""
     found: list[Any] = []
-    for name in ("t", "u", "p", "s"):
+    for name in ("t", "u", "p", "s", "r"):
         try:
             relation: Any = db.sql(f"select * from {name}")
         except PlanError:
@@ -146,7 +150,7 @@ def described(db: Database) -> Any:
                 refused.append(False)
             except TableError:
                 refused.append(True)
-        found.append((relation.schema.names, rows, refused))
+        found.append(([(c.name, c.type) for c in relation.schema.columns], rows, refused))
     return found
 
 

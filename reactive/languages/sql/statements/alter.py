@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -198,10 +199,14 @@ class _Alteration:
         old, new = f"table {table.name}", f"table {declared.name}"
         if old != new:
             return self._store_renamed(convert, old, new)
-        stored.write({new: self._changed}, "next")
+        if not stored.has_form(table.name, declared):  # else the rows and it are one write
+            stored.write({new: self._changed}, "next")
         row_type = table.row_type
         try:
-            change = RowChange(lambda fields: convert(row_type(**fields)))
+            change = RowChange(
+                lambda fields: convert(row_type(**fields)),
+                partial(stored.write_with_rows, {new: self._changed}),
+            )
             made: Table[Any] = declared.make(self._engine, replaced=table, migrate=change)
         except BaseException:
             stored.write({new: earlier})

@@ -12,6 +12,7 @@ process that is killed leaves the table as it was before or after the statement:
     create     table, definition                    killed between: a table to be declared again
     drop       table, definition                    a definition without a table
     alter      both definitions, rows, the new one  the one that the columns in the file are of
+               (if the columns stay: the rows and the new definition in one write)
     rename     "is_new", new table, both names in   a new table that is deleted, or an old one
                one write, old table
 
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -106,8 +107,7 @@ class StoredDefinitions:
             earlier = TableDefinition(of.texts[:-1], of.values[:-1], of.dialect)
             folded = of.folded()
             declared = declare(folded.create, folded.name, self._scope(of, 0))
-            is_done = self._texts.is_of_form(called, declared.row_type, declared.key_fields)
-            self.write({name: of if is_done else earlier})
+            self.write({name: of if self.has_form(called, declared) else earlier})
 
     def _scope(self, definition: TableDefinition, place: int) -> Any:
         return self._scope_of(
@@ -120,8 +120,18 @@ class StoredDefinitions:
         """Write definitions by their names with their kinds; None deletes one."""
         self.write_entries({name: (of, state) for name, of in changes.items()})
 
-    def write_entries(self, changes: Mapping[str, tuple[TableDefinition | None, str]]) -> None:
-        """Write definitions with their states, in one write."""
+    def write_with_rows(
+        self, changes: Mapping[str, TableDefinition | None], rows: Sequence[Any]
+    ) -> None:
+        """Write definitions by their names, and changes of rows, in one write."""
+        self.write_entries({name: (of, "") for name, of in changes.items()}, rows)
+
+    def write_entries(
+        self,
+        changes: Mapping[str, tuple[TableDefinition | None, str]],
+        rows: Sequence[Any] = (),
+    ) -> None:
+        """Write definitions with their states, and changes of rows, in one write."""
         texts, entries = dict[str, str | None](), dict[str, StoredEntry]()
         for name, (definition, state) in changes.items():
             earlier = self._entries.get(name)
@@ -139,7 +149,7 @@ class StoredDefinitions:
                     "  write the value in the text"
                 ) from None
         with self._engine.inside():
-            self._texts.write(texts)
+            self._texts.write(texts, rows)
         for name in texts:
             self._entries.pop(name, None)
         self._entries |= entries
@@ -147,6 +157,10 @@ class StoredDefinitions:
     def is_kept(self, table: Any) -> bool:
         """Return True if a table is durable."""
         return bool(self._texts.is_kept(table))
+
+    def has_form(self, name: str, declared: Any) -> bool:
+        """Return True if the stored rows of a table are of the class that is declared."""
+        return bool(self._texts.is_of_form(name, declared.row_type, declared.key_fields))
 
     def define_table(self, table: Any, definition: TableDefinition) -> None:
         """Store the definition of a table, if its rows are stored."""
