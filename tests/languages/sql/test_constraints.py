@@ -314,3 +314,29 @@ def test_what_other_databases_refuse_is_refused(columns: str, told: str) -> None
     with pytest.raises(PlanError, match=told):
         db.execute(f"create table t ({columns})")
     assert db.tables() == []
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_a_check_that_raises_is_named(dialect: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute(
+        "create table t (a int, c text, constraint small check (a < 9 and cast(c as int) < 9))"
+    )
+    db.execute("insert into t values (1, '2'), (null, '3'), (10 - 5, null)")
+    told = r"refuses \(1, 'x'\): check .* \(small\) cannot be evaluated: 'x' is no"
+    for change in (
+        lambda: db.execute("insert into t values (1, 'x')"),
+        lambda: db.execute("update t set c = 'x' where a = 1"),
+        lambda: db.tables()[0].add((1, "x")),
+    ):
+        with pytest.raises(TableError, match=told) as raised:
+            change()
+        assert isinstance(raised.value.__cause__, ValueError)
+    with pytest.raises(TableError, match=r"is false \(small\)"):
+        db.execute("insert into t values (9, '2')")
+    with pytest.raises(TableError, match=r"c AS INT.* \(k\) cannot be evaluated"):
+        db.execute("create table u (c text)")
+        db.execute("insert into u values ('x')")
+        db.execute("alter table u add constraint k check (cast(c as int) > 1)")
+    assert len(db.tables()[0]) == 3
+    db.verify()

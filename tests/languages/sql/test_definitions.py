@@ -230,3 +230,42 @@ def test_a_stored_table_is_declared_with_new_columns(tmp_path: Path) -> None:
     with Database(path) as db:
         db.execute("create table t (a int, b int default 7, c text)")
         assert rows(db, "from t") == [(1, 7, None)]
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
+def test_temporary_tables_and_views_are_in_no_file(tmp_path: Path, dialect: Any) -> None:
+    path = tmp_path / "t.db"
+    with Database(path, dialect=dialect) as db:
+        db.execute("create table k (a int)")
+        db.execute("create temp table p (a int primary key)")
+        db.execute("create temporary table q as select 1 as a")
+        db.execute("alter table p add column b int default 3")
+        db.execute("insert into p (a) values (1)")
+        db.execute("create temp view v as select a + b as n from p")
+        db.execute("create view w as select n from v")
+        assert list(db.sql("select n from w").materialize()) == [(4,)]
+        with pytest.raises(PlanError, match="cannot reference 'p', which is temporary"):
+            db.execute("create table c (a int references p)")
+        db.execute("create temp table c (a int references p)")
+        with pytest.raises(TableError, match="references 'p'"):
+            db.execute("insert into c values (2)")
+    with Database(path, dialect=dialect) as db:
+        assert [row[0] for row in db.sql("show tables").materialize()] == ["k"]
+        db.execute("create table p (z int)")
+
+
+def test_drop_of_several_is_made_or_not() -> None:
+    db = Database(dialect="postgres")
+    for text in ("create table t (a int)", "create view v as select a from t"):
+        db.execute(text)
+    db.execute("create materialized view m as select a from t")
+    for text in ("drop view v, nope", "drop view v, t", "drop table t, nope", "drop table t, v"):
+        with pytest.raises(PlanError, match="there is no"):
+            db.execute(text)
+    assert db.sql("show tables").materialize().count(("t",)) == 1
+    db.execute("drop view if exists nope, v")
+    db.execute("drop materialized view m")
+    db.execute("alter table t add column if not exists a text")
+    db.execute("create index concurrently if not exists i on t (a)")
+    db.execute("drop table if exists nope, t")
+    assert not list(db.sql("show tables").materialize())

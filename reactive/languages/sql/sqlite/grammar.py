@@ -93,6 +93,7 @@ class SQLiteGrammar(SQLite):
             """Parse a column of ALTER TABLE, which needs no type."""
             made = super()._parse_add_column()
             if made is None and self._prev.text.upper() in ("ADD", "COLUMN"):
+                self._match_text_seq("COLUMN")
                 name = self._parse_id_var()
                 made = None if name is None else self.expression(exp.ColumnDef(this=name))
             return made

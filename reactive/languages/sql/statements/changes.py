@@ -26,7 +26,7 @@ from reactive.languages.sql.queries.grouping import (
 )
 from reactive.languages.sql.queries.kinds import with_names
 from reactive.languages.sql.statements.alter import alter
-from reactive.languages.sql.statements.definitions import create, drop_relations
+from reactive.languages.sql.statements.definitions import create
 from reactive.languages.sql.statements.target import (
     ChangedTable,
     RowNumbers,
@@ -34,6 +34,7 @@ from reactive.languages.sql.statements.target import (
     rows_with,
     run_plan,
 )
+from reactive.languages.sql.statements.views import drop_relations
 from reactive.languages.sql.terms.scope import Scope, ScopeSource
 from reactive.languages.sql.terms.types import SqlType, sql_name
 from reactive.languages.sql.terms.values import TypedValue, as_optional

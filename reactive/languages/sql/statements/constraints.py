@@ -18,13 +18,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
+from optimizer import plan
+from optimizer.expr import TRUE, Attempt, Lifted, has_subquery
 from optimizer.record import record
+from reactive.engine.codegen.functions import callable_of
 from reactive.engine.runtime.sql_names import quote_name
 from reactive.errors import TableError
 from reactive.languages.sql.queries.grouping import misreadings_told
@@ -64,15 +67,27 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Raises for a row that a constraint does not allow."""
+    """Raises for a row that a constraint does not allow.
+
+    of_check: a condition of CHECK with the name of its constraint, and its test, which is computed
+        again: it may have raised.
+    """
 
     table: str
     what: str
+    of_check: tuple[str, Callable[[Any], Any]] | None = None
 
     def __call__(self, row: Any) -> Any:
+        what, error = self.what, None
+        if self.of_check is not None:
+            name, test = self.of_check
+            try:
+                test(row)
+            except Exception as raised:
+                what, error = f"check {name} cannot be evaluated: {raised}", raised
         raise TableError(
-            f"table {self.table!r} refuses {tuple(row)!r:.200}: {self.what}\n  nothing has changed"
-        )
+            f"table {self.table!r} refuses {tuple(row)!r:.200}: {what}\n  nothing has changed"
+        ) from error
 
 
 def take_constraints(tree: Any) -> list[Constraint]:
@@ -154,9 +169,13 @@ def enforce(constraints: Sequence[Constraint], table: Any, around: Scope) -> lis
                 node, schema = around.query(query).rows()
             views = tuple(dict.fromkeys(around.environment.views))
             around.refuse_unread(each.node)
-            what = what if each.name is None else f"{what} ({each.name})"
+            name = "" if each.name is None else f" ({each.name})"
+            node, test = _caught(node) if isinstance(each.node, CHECKED) else (node, None)
+            shown = what.removeprefix("check ").removesuffix(" is false")
+            of_check = None if test is None else (f"{shown}{name}", test)
+            refusal = Refusal(table.name, f"{what}{name}", of_check)
             found: Any = make_relation(engine, node, schema, views)
-            made.append(found.select(Refusal(table.name, what)).materialize(on_error="raise"))
+            made.append(found.select(refusal).materialize(on_error="raise"))
     except BaseException:
         for view in made:
             view.close()
@@ -168,6 +187,18 @@ def enforce(constraints: Sequence[Constraint], table: Any, around: Scope) -> lis
     if made:
         engine.constraints.setdefault(table.plan.number, []).extend(made)
     return made
+
+
+def _caught(node: plan.Node) -> tuple[plan.Node, Callable[[Any], Any] | None]:
+    """Return the rows whose condition holds or raises, and the condition as a function.
+
+    A condition with a query stays as it is, without a function.
+    """
+    match node:
+        case plan.Select(plan.Where(rows, Lifted() as test)) if not has_subquery(test.body):
+            caught = test.with_body(Attempt(test.body, TRUE))
+            return plan.Where(rows, caught), callable_of(test)
+    return node, None
 
 
 def lift(views: Sequence[Any], table: Any, engine: Any) -> None:
@@ -270,7 +301,7 @@ def _violations(constraint: Constraint, table: Any, around: Scope) -> tuple[Any,
     if isinstance(node, exp.ForeignKey):
         _check_actions(node, [node.args.get("delete"), node.args.get("update")], around)
     _check_actions(reference, reference.args.get("options") or [], around)
-    parent, keys = _referenced(reference, columns, around)
+    parent, keys = _referenced(reference, table.name, columns, around)
     matches = [
         exp.EQ(this=exp.Column(this=key, table=OTHER.copy()), expression=each.copy())
         for key, each in zip(keys, own, strict=True)
@@ -297,10 +328,17 @@ def _repeated(query: Any, node: Any) -> Any:
     return grouped.having(exp.GT(this=count, expression=exp.Literal.number(1)), copy=False)
 
 
-def _referenced(reference: Any, columns: Sequence[Any], around: Scope) -> tuple[Any, list[Any]]:
+def _referenced(
+    reference: Any, table: str, columns: Sequence[Any], around: Scope
+) -> tuple[Any, list[Any]]:
     """Return the table that REFERENCES names, and the columns there."""
     named = reference.this
     parent = ChangedTable(named, around)
+    catalog = around.environment.catalog
+    if catalog.is_temporary(parent.name) and not catalog.is_temporary(table):
+        raise around.error(
+            reference, f"table {table!r} cannot reference {parent.name!r}, which is temporary"
+        )
     if isinstance(named, exp.Schema):
         places = [parent.place(_name_of(each).name, reference) for each in named.expressions]
         keys = [exp.to_identifier(parent.schema.names[place], quoted=True) for place in places]

@@ -28,7 +28,6 @@ from reactive.languages.sql.sqlite.values import OWN_COLLATIONS, KeyBy, store_va
 from reactive.languages.sql.statements.column_types import declaring_text, takes
 from reactive.languages.sql.statements.constraints import (
     Constraint,
-    drop_index,
     enforce,
     index,
     take_constraints,
@@ -36,7 +35,7 @@ from reactive.languages.sql.statements.constraints import (
 from reactive.languages.sql.statements.generated import Filled, take_filled
 from reactive.languages.sql.statements.table_definition import TableDefinition, usual_names
 from reactive.languages.sql.statements.target import ChangedTable, fits, run_plan
-from reactive.languages.sql.statements.views import column_names, create_view, drop_view
+from reactive.languages.sql.statements.views import column_names, create_view, drop_relation
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import (
@@ -60,6 +59,7 @@ def create(tree: Any, around: Scope, db: Any) -> int:
     stored = around.environment.catalog.stored
     if kind == "INDEX":
         ChangedTable(tree.this.args["table"], around)  # which opens it
+        _ = tree.args.get("concurrently")
         if stored is not None and stored.has_run(around.text):
             return 0
         return index(tree, around)
@@ -71,7 +71,8 @@ def create(tree: Any, around: Scope, db: Any) -> int:
     target = _name_node(tree)
     around.check_schema(target)
     name = target.name
-    if stored is not None and not tree.args.get("exists"):
+    is_temporary = _is_temporary(tree)
+    if stored is not None and not tree.args.get("exists") and not is_temporary:
         if stored.has_run(around.text):
             return 0
         stored.declaring(name)
@@ -79,9 +80,16 @@ def create(tree: Any, around: Scope, db: Any) -> int:
         return 0
     _check_properties(tree, kind, around)
     if kind == "VIEW":
-        create_view(tree, name, around, partial(_drop_replaced, tree, name, kind, around, db))
+        drop = partial(_drop_replaced, tree, name, kind, around, db)
+        create_view(tree, name, around, drop, is_stored=not is_temporary)
         return 0
     return _create_table(tree, name, around, db)
+
+
+def _is_temporary(tree: Any) -> bool:
+    """Return True for CREATE TEMPORARY: nothing is written to the file."""
+    properties = tree.args.get("properties")
+    return properties is not None and properties.find(exp.TemporaryProperty) is not None
 
 
 def _name_node(tree: Any) -> Any:
@@ -110,7 +118,7 @@ def _drop_replaced(tree: Any, name: str, kind: str, around: Scope, db: Any) -> N
     around.refuse_unread(tree)
     if around.environment.catalog.find(name) is not None:
         _refuse_referenced(tree, name, kind, around)
-        _drop_relation(_name_node(tree), kind, around, db, views=True)
+        drop_relation(_name_node(tree), kind, around, db, views=True)
 
 
 def _refuse_referenced(tree: Any, name: str, kind: str, around: Scope) -> None:
@@ -132,10 +140,11 @@ def _refuse_referenced(tree: Any, name: str, kind: str, around: Scope) -> None:
 
 
 def _check_properties(tree: Any, kind: str, around: Scope) -> None:
-    """Refuse the properties of CREATE, but for MATERIALIZED of a view."""
+    """Refuse the properties of CREATE, but for TEMPORARY, and MATERIALIZED of a view."""
     properties = tree.args.get("properties")
     for each in () if properties is None else properties.expressions:
-        if not (isinstance(each, exp.MaterializedProperty) and kind == "VIEW"):
+        is_materialized = isinstance(each, exp.MaterializedProperty) and kind == "VIEW"
+        if not (is_materialized or isinstance(each, exp.TemporaryProperty)):
             said = each.sql().upper() or each.key.removesuffix("property").upper()
             raise around.error(each, f"{said} is not supported in CREATE {kind}", "leave it out")
 
@@ -241,15 +250,18 @@ def _create_table(tree: Any, name: str, around: Scope, db: Any) -> int:
         around.refuse_unread(tree)
         found = run_plan(node, tree, around)
         declared = _declared(name, schema, {}, {}, (), [])
-        if engine.journal is not None and (of := _definition_of(name, schema, around)):
+        is_kept = engine.journal is not None and not _is_temporary(tree)
+        if is_kept and (of := _definition_of(name, schema, around)):
             declared = of[1]  # the columns that the table has when the database is opened again
     else:
         declared = declare(tree, name, around)
 
     def make(of: Declared) -> Any:
         """Make the table, with its constraints; nothing if one of them cannot be read."""
-        anew = {}
-        if engine.journal is not None:
+        anew: dict[str, Any] = {}
+        if _is_temporary(tree):
+            anew = {"durable": False}
+        elif engine.journal is not None:
             anew = {"migrate": _leave_out if replaces else partial(_with_defaults, of, around)}
         table = of.make(engine, **anew)
         try:
@@ -511,43 +523,6 @@ def _sqlite_type(declared: Any, constraints: list[Any], around: Scope) -> SqlTyp
         if isinstance(each, exp.CollateColumnConstraint)
     ]
     return column_type(declared_name(declared), collation=names[-1] if names else None)
-
-
-# DROP.
-
-
-def drop_relations(tree: Any, around: Scope, db: Any) -> int:
-    """Drop tables or views, and return 0; refuse unknown names without IF EXISTS."""
-    kind = (tree.args.get("kind") or "").upper()
-    if kind not in ("TABLE", "VIEW", "INDEX"):
-        raise around.error(tree, f"DROP {kind} is not supported")
-    may_miss, views = bool(tree.args.get("exists")), bool(tree.args.get("cascade"))
-    targets = tree.args.get("tables") or [tree.this]
-    named = [(target, target.name) for target in targets]
-    for target, _ in named:
-        around.check_schema(target)
-    around.refuse_unread(tree)
-    for target, name in named:
-        if kind == "INDEX":
-            if not may_miss or name.casefold() in around.environment.catalog.indexes:
-                drop_index(target, around)
-            continue
-        if around.environment.catalog.find(name) is None and may_miss:
-            continue
-        _drop_relation(target, kind, around, db, views=views)
-    return 0
-
-
-def _drop_relation(target: Any, kind: str, around: Scope, db: Any, *, views: bool) -> None:
-    """Drop a table, or a view that SQL made; refuse a table that views read, unless `views`."""
-    catalog = around.environment.catalog
-    if kind == "VIEW":
-        drop_view(target, around)
-        return
-    table = catalog.table(target.name)
-    if table is None:
-        raise around.error(target, f"there is no table {target.name!r}")
-    db.drop(table, views=views)
 
 
 # The classes of rows of tables that SQL makes: named tuples with the columns' types.

@@ -158,6 +158,10 @@ class StoredDefinitions:
         """Return True if a table is durable."""
         return bool(self._texts.is_kept(table))
 
+    def has_kept(self, name: str) -> bool:
+        """Return True if a durable table has the name."""
+        return bool(self._texts.has_kept(name))
+
     def has_form(self, name: str, declared: Any) -> bool:
         """Return True if the stored rows of a table are of the class that is declared."""
         return bool(self._texts.is_of_form(name, declared.row_type, declared.key_fields))

@@ -21,7 +21,7 @@ from sqlglot import exp
 from optimizer.record import record
 from reactive.engine.runtime.sql_names import DialectName
 from reactive.languages.sql.terms.common_types import DIALECTS
-from reactive.languages.sql.terms.errors import peek, put
+from reactive.languages.sql.terms.errors import peek, put, take_all
 from reactive.languages.sql.text.read import parse_statements
 
 Fail: TypeAlias = Callable[..., Exception]
@@ -193,6 +193,7 @@ class DefinitionTree:
         may_exist = isinstance(node, exp.ColumnDef) and bool(node.args.get("exists"))
         folded = _name(node).casefold()
         if may_exist and folded in self.sources:
+            take_all(node)
             return
         self._put([*self.parts, node])
         self.sources.setdefault(folded, None)

@@ -1,4 +1,4 @@
-"""CREATE VIEW: a named query, or a materialized view that lives until it is dropped."""
+"""CREATE VIEW and DROP: a named query, or a materialized view that lives until it is dropped."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from optimizer.record import record
 from reactive.api.relation import AnyRelation
 from reactive.engine.runtime.sql_names import DialectName
 from reactive.languages.sql.relation import make_relation
+from reactive.languages.sql.statements.constraints import drop_index
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.values import NamedPlan
 
@@ -22,17 +23,25 @@ class ViewText:
     text: str
     values: Any
     dialect: DialectName
+    is_stored: bool = True
+    """False of a TEMPORARY view, and of one that reads such a table or view."""
 
 
-def create_view(tree: Any, name: str, around: Scope, drop_replaced: Callable[[], None]) -> None:
-    """Create a view: a materialized view of rows, or a plan that queries read by name."""
+def create_view(
+    tree: Any, name: str, around: Scope, drop_replaced: Callable[[], None], *, is_stored: bool
+) -> None:
+    """Create a view: a materialized view of rows, or a plan that queries read by name.
+
+    is_stored: False if a file does not get the definition.
+    """
     catalog = around.environment.catalog
     found = read_view(tree, around)
     drop_replaced()
     set_view(name, found, around)
-    text = ViewText(around.text, dict(around.constants), around.dialect.name)
+    is_stored = is_stored and not any(map(catalog.is_temporary, around.environment.from_catalog))
+    text = ViewText(around.text, dict(around.constants), around.dialect.name, is_stored)
     catalog.view_texts[name.casefold()] = text
-    if catalog.stored is not None:
+    if catalog.stored is not None and is_stored:
         catalog.stored.define_view(name, text)
 
 
@@ -61,6 +70,15 @@ def set_view(name: str, found: NamedPlan | AnyRelation, around: Scope) -> None:
     catalog.kept[folded] = found.materialize(name)
 
 
+def find_view(name: str, around: Scope) -> Any:
+    """Return the view of a name that SQL made; None if there is none."""
+    catalog, folded = around.environment.catalog, name.casefold()
+    if catalog.stored is not None:
+        catalog.stored.open("view", name)
+    kept = catalog.kept.get(folded)
+    return catalog.views.get(folded) if kept is None else kept
+
+
 def drop_view(target: Any, around: Scope) -> None:
     """Drop a view that SQL made; refuse an unknown name."""
     catalog, folded = around.environment.catalog, target.name.casefold()
@@ -85,3 +103,48 @@ def column_names(tree: Any) -> tuple[str, ...]:
 def _is_materialized(tree: Any) -> bool:
     properties = tree.args.get("properties")
     return properties is not None and properties.find(exp.MaterializedProperty) is not None
+
+
+# DROP.
+
+
+def drop_relations(tree: Any, around: Scope, db: Any) -> int:
+    """Drop tables or views, and return 0; refuse unknown names without IF EXISTS."""
+    kind = (tree.args.get("kind") or "").upper()
+    if kind not in ("TABLE", "VIEW", "INDEX"):
+        raise around.error(tree, f"DROP {kind} is not supported")
+    may_miss, views = bool(tree.args.get("exists")), bool(tree.args.get("cascade"))
+    _ = tree.args.get("concurrently"), tree.args.get("restrict")
+    targets = tree.args.get("tables") or [tree.this]
+    named = [(target, target.name) for target in targets]
+    for target, _ in named:
+        around.check_schema(target)
+    _ = tree.args.get("materialized")
+    around.refuse_unread(tree)
+    catalog = around.environment.catalog
+    if kind == "INDEX":
+        for target, name in named:
+            if not may_miss or name.casefold() in catalog.indexes:
+                drop_index(target, around)
+        return 0
+    if may_miss:
+        named = [each for each in named if catalog.find(each[1]) is not None]
+    for target, name in named[1:]:  # before the first is dropped
+        found = catalog.table(name) if kind == "TABLE" else find_view(name, around)
+        if found is None:
+            raise around.error(target, f"there is no {kind.lower()} {name!r}")
+    for target, _name in named:
+        drop_relation(target, kind, around, db, views=views)
+    return 0
+
+
+def drop_relation(target: Any, kind: str, around: Scope, db: Any, *, views: bool) -> None:
+    """Drop a table, or a view that SQL made; refuse a table that views read, unless `views`."""
+    catalog = around.environment.catalog
+    if kind == "VIEW":
+        drop_view(target, around)
+        return
+    table = catalog.table(target.name)
+    if table is None:
+        raise around.error(target, f"there is no table {target.name!r}")
+    db.drop(table, views=views)

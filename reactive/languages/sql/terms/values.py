@@ -351,6 +351,17 @@ class Catalog:
         if self.stored is not None:
             self.stored.define_table(self.engine.tables[number], definition)
 
+    def is_temporary(self, name: str) -> bool:
+        """Return True for a TEMPORARY table or view of a database with a file."""
+        if self.stored is None:
+            return False
+        view = self.view_texts.get(name.casefold())
+        if view is not None:
+            return not view.is_stored
+        table = self.table(name)
+        is_made = table is not None and table.plan.number in self.declared
+        return is_made and not self.stored.has_kept(table.name)
+
     def end_constraints(self, table: Any, views: Container[Any]) -> None:
         """End the constraints of other tables that read a table that is dropped, and say so."""
         if self.is_altering:
