@@ -1,0 +1,1 @@
+"""Points-to analyses of compiled Java programs, in the style of Doop."""

@@ -1,0 +1,1 @@
+"""Tests of points-to analyses in the style of Doop."""
