@@ -4,8 +4,14 @@ Subsumption deletes the rows that another row dominates:
 
     path(x, y, c) <= path(x, y, d) :- c >= d.       keeps the row with the least d for each x, y
 
-If one column decides, the recursion keeps the best row of each key (`fixpoint(keep=)`). Otherwise
-the dominated rows of the finished relation are left out.
+If one column decides, the recursion keeps the best row of each key (`fixpoint(keep=)`). If another
+test of the two rows decides, the recursion keeps the rows of each key that no other dominates, as
+the value of a lattice. Otherwise the dominated rows of the finished relation are left out.
+
+    way(v, [t, p]) <= way(v, [s, q]) :- t >= s, p >= q.
+
+    way.undominated(v, rows)       rows joined by key: the union, without the dominated ones
+    way(v, c)                      the rows of each key
 
 A choice domain keeps one row for each value of some columns, the one that is derived first:
 
@@ -24,20 +30,23 @@ Relations with several choice domains, or that depend on themselves through othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from optimizer.plans.components import strongly_connected
 from optimizer.record import record
 from reactive.api.aggregates import Max, Min
+from reactive.api.lattices import Lattice
 from reactive.languages.datalog import rules
 from reactive.languages.datalog.tokens import Span, suggest_name, wrong
 
 RANKED = ".by_rank"
 """The end of the name of a relation with ranks."""
+UNDOMINATED = ".undominated"
+"""The end of the name of a relation with the sets of rows that no other row dominates."""
 
 
 @record
@@ -93,6 +102,72 @@ def decided_by_a_column(clauses: Sequence[rules.Clause]) -> KeptRows | None:
             return None
     key = tuple(other for other in range(len(pairs)) if other != place)
     return KeptRows(key, (place,), is_max)
+
+
+class UndominatedRows(NamedTuple):
+    """The rows of a key that no other row of the key dominates."""
+
+    key: Any
+    rows: frozenset[Any]
+
+
+def only_row(row: Any) -> frozenset[Any]:
+    """Return the set of one row."""
+    return frozenset((row,))
+
+
+class Dominance:
+    """The lattice of sets of rows of one key, of which no row dominates another.
+
+    `tests` are callables, two rows -> true if the second dominates the first. Of rows that dominate
+    each other, the least is kept.
+
+    >>> lower = Dominance([lambda worse, better: worse[0] >= better[0] and worse[1] >= better[1]])
+    >>> sorted(lower.join(frozenset([(1, 5), (3, 3)]), frozenset([(2, 5), (4, 1)])))
+    [(1, 5), (3, 3), (4, 1)]
+    """
+
+    def __init__(self, tests: Sequence[Callable[[Any, Any], object]]) -> None:
+        self._tests = tests
+
+    def lattice(self) -> Lattice[frozenset[Any]]:
+        """Return the lattice of the sets."""
+        return Lattice(self.join, itemgetter(1), leq=self.is_at_most)
+
+    def join(self, one: frozenset[Any], other: frozenset[Any]) -> frozenset[Any]:
+        """Return the rows of both sets that no row of the other set dominates."""
+        new = other - one
+        if not new:
+            return one
+        new = frozenset(row for row in new if not self._is_below(row, one))
+        if not new:
+            return one
+        return new.union(row for row in one if not self._is_below(row, new))
+
+    def is_at_most(self, one: frozenset[Any], other: frozenset[Any]) -> bool:
+        """Return True if each row of the first set is in the second, or dominated by one of it."""
+        return all(row in other or self._is_below(row, other) for row in one)
+
+    def _is_below(self, row: Any, others: frozenset[Any]) -> bool:
+        """Return True if one of the other rows dominates a row."""
+        return any(
+            self._is_dominated(row, other)
+            and not (self._is_dominated(other, row) and repr(row) <= repr(other))
+            for other in others
+        )
+
+    def _is_dominated(self, row: Any, by: Any) -> bool:
+        return any(test(row, by) for test in self._tests)
+
+
+def shared_places(pairs: Iterable[tuple[rules.Atom, rules.Atom]]) -> list[int]:
+    """Return the places at which the two atoms of each pair have the same variable."""
+    shared: set[int] | None = None
+    for less, greater in pairs:
+        both = enumerate(zip(less.arguments, greater.arguments, strict=True))
+        own = {n for n, (a, b) in both if a == b and isinstance(a, rules.Variable)}
+        shared = own if shared is None else shared & own
+    return sorted(shared or ())
 
 
 def subsumption(

@@ -28,6 +28,7 @@ from optimizer.expr import (
     NONE,
     Attribute,
     Expr,
+    Lifted,
     Operation,
     Parameter,
     conjunction,
@@ -317,6 +318,34 @@ class BodyQuery:
         kept = self._anti_join(self.node, self.names, negation.atom, self.values)
         self._node = kept
         return plan.SemiJoin(kept.left, kept.right, kept.match)
+
+    def tests_of_pair(
+        self, pair: Sequence[rules.Atom], goals: Sequence[rules.Goal], of: plan.Node
+    ) -> list[Lifted] | None:
+        """Return the tests that two rows of a relation match two atoms, and meet other goals.
+
+        `of` is a query of the pairs of rows. Return None if the goals are more than tests.
+        """
+        self._node, self.names = of, ["row", "other"]
+        for place, atom in enumerate(pair):
+            pattern = TermPattern(self.values, self.expressions)
+            pattern.fit_row(atom, self.relations.fields(atom.name))
+            row = (Parameter(place),)
+            for test in pattern.tests:
+                self.where(substitute(test, row))
+            for known, value in pattern.keys:
+                self.where(Operation("==", (known, substitute(value, row))))
+            self.values |= {name: substitute(e, row) for name, e in pattern.gives.items()}
+        if not all(isinstance(goal, rules.Truth | rules.Comparison) for goal in goals):
+            return None
+        if self.hold(goals, ()):
+            return None
+        found: list[Lifted] = []
+        while isinstance(self._node, plan.Where):
+            assert isinstance(self._node.predicate, Lifted)
+            found.append(self._node.predicate)
+            self._node = self._node.input
+        return found[::-1] if self._node is of else None
 
     # The whole.
 

@@ -15,12 +15,21 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from optimizer import plan
 from optimizer.errors import PlanError, StratificationError
-from optimizer.expr import Attribute, Expr, Operation, Parameter, all_parameters
+from optimizer.expr import (
+    NONE,
+    Attribute,
+    Expr,
+    Operation,
+    Parameter,
+    all_parameters,
+    one_value,
+)
 from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, is_set
 from optimizer.rewriting.columns import declared_fields, known_shapes
@@ -28,6 +37,7 @@ from reactive.api.fixpoint import fixpoint
 from reactive.api.internal_interface import engine_of
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
+from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.runtime.collector import make_old, pause_collector
 from reactive.engine.runtime.large_stack import call_with_any_stack
 from reactive.languages.datalog.analysis import (
@@ -36,7 +46,15 @@ from reactive.languages.datalog.analysis import (
     check_aggregates,
     dependencies,
 )
-from reactive.languages.datalog.best_rows import RANKED, KeptRows
+from reactive.languages.datalog.best_rows import (
+    RANKED,
+    UNDOMINATED,
+    Dominance,
+    KeptRows,
+    UndominatedRows,
+    only_row,
+    shared_places,
+)
 from reactive.languages.datalog.bodies import BodyQuery, match_keys, stuck
 from reactive.languages.datalog.choices import choose_by_rounds, chosen_rows_of
 from reactive.languages.datalog.clause_rules import computes
@@ -342,6 +360,8 @@ class Translation:
         self._columns = analysis.definitions.columns()
         self.nodes: dict[str, plan.Node] = {}
         """The plan of each relation."""
+        self._ordered: set[str] = set()
+        """The relations whose recursion keeps no row that another dominates."""
         self._translate()
 
     def node(self, name: str) -> plan.Node:
@@ -393,31 +413,69 @@ class Translation:
 
     def _recursive(self, group: Sequence[str], rules: Mapping[str, Sequence[Rule]]) -> None:
         """Make the plans of a stratum of relations that depend on each other."""
+        orders = {name: order for name in group if (order := self._dominance(name)) is not None}
 
         def step(*relations: AnyRelation) -> list[AnyRelation]:
-            for name, relation in zip(group, relations, strict=True):
+            for name, relation in zip(group, relations, strict=False):
                 self.nodes[name] = relation.plan
-            unions = [self._union(name, rules[name]) for name in group]
-            return [Relation(self._engine, node) for node in unions]
+            unions = {name: self._union(name, rules[name]) for name in group}
+            keyed = dict(zip(orders, relations[len(group) :], strict=True))
+            found = [
+                self._members(name, keyed[name].plan) if name in keyed else node
+                for name, node in unions.items()
+            ]
+            found += [self._keyed(name, unions[name]) for name in orders]
+            return [Relation(self._engine, node) for node in found]
 
         kept = [self._analysis.kept.get(name) for name in group]
+        keep = [*map(self._keep, kept), *(order.lattice() for order in orders.values())]
+        by = [None if each is None else each.by() for each in kept] + [itemgetter(0)] * len(orders)
         every = [_without_rank(rule) for name in group for rule in rules[name]]
         most = self._max_rounds if any(map(computes, every)) else None
+        if most is not None and orders:
+            most *= 2  # rows enter a set in one round, and the relation in the next
         try:
             made = fixpoint(
                 step,
-                names=list(group),
+                names=[*group, *(f"{name}{UNDOMINATED}" for name in orders)],
                 max_rounds=most,
-                keep=None if not any(kept) else list(map(self._keep, kept)),
-                by=None
-                if not any(kept)
-                else [None if each is None else each.by() for each in kept],
+                keep=keep if any(keep) else None,
+                by=by if any(keep) else None,
             )
         except StratificationError as error:
             check_aggregates(group, rules, error)
             raise
-        for name, relation in zip(group, made, strict=True):
+        for name, relation in zip(group, made, strict=False):
             self.nodes[name] = relation.plan
+        self._ordered |= orders.keys()
+
+    def _dominance(self, name: str) -> Dominance | None:
+        """Return the order of the rows of a relation; None if it has none, or other rows matter."""
+        tests = []
+        kind = self.row_class(name)
+        pairs = plan.Product(values((), (kind,)), values((), (kind,)))
+        for rule in self._analysis.dominated.get(name, ()):
+            pair = _first_atoms(rule)
+            others = [goal for goal in rule.goals if not any(goal is atom for atom in pair)]
+            body = BodyQuery(self, self._expressions(rule), add_total)
+            found = body.tests_of_pair(pair, others, pairs)
+            if found is None:
+                return None
+            tests.append(_all_of([*map(compiled_of, found)]))
+        return Dominance(tests) if tests else None
+
+    def _keyed(self, name: str, node: plan.Node) -> plan.Node:
+        """Return the rows of a query, each as the only one of its key."""
+        places = shared_places(map(_first_atoms, self._analysis.dominated[name]))
+        key = one_value([item(ROW, place) for place in places]) if places else NONE
+        row = make_call(UndominatedRows, [key, make_call(only_row, [ROW])])
+        return plan.Select(node, lift_body(row, ["row"]))
+
+    def _members(self, name: str, node: plan.Node) -> plan.Node:
+        """Return the rows of the sets of all keys."""
+        every = plan.SelectMany(node, lift_body(Attribute(ROW, "rows"), ["keyed"]))
+        columns = [Attribute(ROW, field.attribute) for field in self._columns[name]]
+        return plan.Select(every, lift_body(make_call(self.row_class(name), columns), ["row"]))
 
     def _keep(self, kept: KeptRows | JoinedColumn | None) -> Any:
         """Return what says which rows of a key are kept, or how they are joined."""
@@ -456,9 +514,9 @@ class Translation:
     def _undominated(self, name: str) -> plan.Node:
         """Return the rows of a relation that no other row dominates."""
         node = self.nodes[name]
-        for rule in self._analysis.dominated.get(name, ()):
+        for rule in () if name in self._ordered else self._analysis.dominated.get(name, ()):
             body = BodyQuery(self, self._expressions(rule), add_total)
-            pair = [g for g in rule.goals if isinstance(g, Atom) and g.name == name][:2]
+            pair = _first_atoms(rule)
             left = body.hold(rule.goals, variables(*pair))
             if left:
                 raise stuck(left)
@@ -495,6 +553,17 @@ class Translation:
         node = body.node
         made = make_call(self.row_class(rule.head.name), body.rows_of(rule.head.arguments))
         return plan.Select(node, lift_body(made, body.names))
+
+
+def _all_of(tests: Sequence[Callable[..., object]]) -> Callable[[Any, Any], bool]:
+    """Return the test that a pair of rows passes all tests, in their order."""
+    return lambda row, other: all(test(row, other) for test in tests)
+
+
+def _first_atoms(rule: Rule) -> tuple[Atom, Atom]:
+    """Return the atoms of the dominated row and of the row that dominates it."""
+    less, greater = [goal for goal in rule.goals if isinstance(goal, Atom)][:2]
+    return less, greater
 
 
 def _without_rank(rule: Rule) -> Rule:
