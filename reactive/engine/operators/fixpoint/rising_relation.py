@@ -73,7 +73,7 @@ class RisingRelation(RecursiveRelation):
         self.is_rising = False
         self.restamps = False
         """True if the last rise gave a present row another round."""
-        self._was_empty = not self.cells
+        self._was_empty = not (self.cells or self.rounds)
         self._counted = self.derivations, self.risen
         self._lost_cells: dict[Any, None] = {}
         self._shaken: dict[Any, None] = {}

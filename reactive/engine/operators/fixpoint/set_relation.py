@@ -1,9 +1,13 @@
-"""Relations of a recursion over a lattice that are sets of rows: each row is its own key.
+"""Relations of a recursion over a lattice that are sets of rows.
 
 Rows may be made of values, so they also leave while values rise. Rows that depend on each other
 within sets (`falls`) first leave and then enter again, if others support them.
 
-State:  per row its round and three numbers.
+    rounds   row -> the round that it is present since
+    cells    row -> numbers of its derivations: all, those of a finite round, and the late ones
+             among these; a row that is not listed has one, and it is well-founded
+
+State:  per row its round; three numbers if it has not exactly one well-founded derivation.
 Cost:   O(1) per derivation.
 """
 
@@ -12,16 +16,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
-from reactive.engine.collections.zset import Pair, Pairs, Row
+from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
+from reactive.engine.operators.fixpoint.member_folds import NO_COUNTS, Counts
 from reactive.engine.operators.fixpoint.rising_relation import (
     RISEN,
     Moves,
     RisingRelation,
-    RowCell,
     Value,
     restore_cell,
-    restore_row,
 )
+
+ONE: Counts = (1, 1, 0)
+"""The numbers of a row with one derivation, which is well-founded."""
 
 
 class SetRelation(RisingRelation):
@@ -36,133 +42,153 @@ class SetRelation(RisingRelation):
     ([], ['a', 'b'], [])
     """
 
-    __slots__ = ("_fresh_cells",)
+    __slots__ = ("_fresh_rows",)
 
     def _begin(self) -> None:
         super()._begin()
-        self._fresh_cells: dict[RowCell, None] = {}
+        self._fresh_rows: dict[Row, None] = {}  # derived, but not present
 
     def follow(self, derivations: Pairs) -> None:
         """Count derivations that come and go."""
         self.touched += len(derivations)
-        logs = not self._was_empty
-        cells, fresh, log = self.cells, self._fresh_cells, self._log
+        if type(derivations) is UniformDelta and self._are_first(derivations):
+            return
+        rounds, counts, fresh = self.rounds, self.cells, self._fresh_rows
+        logs, log = not self._was_empty, self._log
         for row, weight in derivations:
-            since = weight if weight > 0 else -weight
             sign = 1 if weight > 0 else -1
+            since = weight * sign
             finite = 0 if since == RISEN else sign
-            cell = cells.get(row)
-            if cell is None:
-                if logs:
-                    log.append((restore_cell, (cells, row, None)))
-                cell = cells[row] = RowCell(row, (sign, finite, 0))
-                fresh[cell] = None
-                continue
-            total, ended, late = cell.value
-            if logs:
-                log.append((restore_row, (cell, row, cell.since, cell.value)))
-            if not cell.since:
-                cell.value = (total + sign, ended + finite, late)
-                fresh[cell] = None
-                continue
-            if finite and since >= cell.since:
+            at, known = rounds.get(row), counts.get(row)
+            if known is None:
+                known = ONE if at or row in fresh else NO_COUNTS
+                held = None
+            else:
+                held = known
+            total, ended, late = known
+            if at and finite and since >= at:
                 late += finite
-            cell.value = (total + sign, ended + finite, late)
-            if sign < 0:
-                self._lose(cell)
-        gone = sum([weight < 0 for _, weight in derivations])
-        self.derivations += len(derivations) - 2 * gone
+            if logs:
+                log.append((restore_cell, (counts, row, held)))
+            new = (total + sign, ended + finite, late)
+            if new == ONE:
+                counts.pop(row, None)
+            else:
+                counts[row] = new
+            if not at:
+                fresh[row] = None
+            elif sign < 0:
+                self._lose(row)
+            self.derivations += sign
 
-    def _lose(self, cell: RowCell) -> None:
+    def _are_first(self, derivations: UniformDelta) -> bool:
+        """Count the derivations of a batch if each is the first one of its row, and well-founded;
+        else return False."""
+        rows, fresh = derivations.rows, self._fresh_rows
+        if not 0 < derivations.weight < RISEN or not self.rounds.keys().isdisjoint(rows):
+            return False
+        new = dict.fromkeys(rows)
+        if len(new) < len(rows) or (fresh and not fresh.keys().isdisjoint(new)):
+            return False
+        fresh.update(new)
+        self.derivations += len(rows)
+        return True
+
+    def _lose(self, row: Row) -> None:
         """Note a present row that lost a derivation."""
         if self.falls or not self.is_rising:
             self.vanished += 1
-            self._lost_cells[cell] = None
+            self._lost_cells[row] = None
         else:
-            self._shaken[cell] = None
+            self._shaken[row] = None
+
+    def reset_risen(self) -> None:
+        if self.risen:
+            risen = [row for row, since in self.rounds.items() if since == RISEN]
+            self._lost_cells.update(dict.fromkeys(risen))
 
     def leave(self, *, dated: bool = True) -> Sequence[Pair]:
         """Remove rows without a well-founded derivation."""
         lost, self._lost_cells, self._leaving = self._lost_cells, {}, {}
         out: list[Pair] = []
-        for cell in lost:
-            _, ended, late = cell.value
-            if cell.since and ended <= late:
-                out.append(self._put_off(cell))
-                self._fresh_cells[cell] = None
+        for row in lost:
+            _, ended, late = self.cells.get(row, ONE)
+            if row in self.rounds and ended <= late:
+                out.append(self._put_off(row))
+                self._fresh_rows[row] = None
         return out
 
     @property
     def has_fresh(self) -> bool:
-        return bool(self._fresh_cells or self._shaken)
+        return bool(self._fresh_rows or self._shaken)
 
     def fresh_rows(self) -> list[Row]:
-        return [cell.row for cell in self._fresh_cells]
+        return [*self._fresh_rows]
 
     def rise(self, now: int) -> Moves:
-        fresh, self._fresh_cells = self._fresh_cells, {}
+        fresh, self._fresh_rows = self._fresh_rows, {}
         shaken, self._shaken = self._shaken, {}
         self._leaving, self.restamps = {}, False
         removed: list[Pair] = []
-        entering: list[Row] = []
         risen: list[Row] = []
-        entered: list[Row] = []
-        logs = not self._was_empty
-        for cell in fresh:
-            total, ended, _ = cell.value
-            if cell.since:
+        counts, rounds = self.cells, self.rounds
+        if counts.keys().isdisjoint(fresh):
+            entering = [*fresh]
+        else:
+            entering = []
+            for row in fresh:
+                if row not in rounds:
+                    self._decide(row, entering, risen)
+        entered = [*entering, *risen]
+        for row in shaken:
+            since = rounds.get(row)
+            if since is None:
                 continue
+            total, ended, late = counts.get(row, ONE)
             if total < 1:
-                self._doubted[cell] = None
-                continue
-            if logs:
-                self._log.append((restore_row, (cell, cell.row, cell.since, cell.value)))
-            cell.value = (total, ended, 0)
-            entered.append(cell.row)
-            if ended > 0:
-                cell.since = now
-                entering.append(cell.row)
-            else:
-                cell.since = RISEN
-                risen.append(cell.row)
-        for cell in shaken:
-            total, ended, late = cell.value
-            since = cell.since
-            if not since:
-                continue
-            if total < 1:
-                removed.append(self._put_off(cell))
-                self._doubted[cell] = None
+                removed.append(self._put_off(row))
+                self._forget_count(row)
             elif since != RISEN and ended <= late:
-                removed.append(self._put_off(cell, is_gone=False))
-                cell.since = RISEN
-                risen.append(cell.row)
+                removed.append(self._put_off(row, is_gone=False))
+                risen.append(row)
                 self.restamps = True
         self.risen += len(risen)
         if entered:
             self._entered.append(entered)
         return removed, entering, risen
 
-    def _put_off(self, cell: RowCell, *, is_gone: bool = True) -> Pair:
+    def _decide(self, row: Row, entering: list[Row], risen: list[Row]) -> None:
+        """Append an absent row to the rows that enter in this round, or in `RISEN`, if it is
+        derived."""
+        total, ended, late = self.cells.get(row, ONE)
+        if total < 1:
+            self._forget_count(row)
+            return
+        if late:
+            self._note(restore_cell, (self.cells, row, (total, ended, late)))
+            self.cells[row] = (total, ended, 0)
+        (entering if ended > 0 else risen).append(row)
+
+    def _forget_count(self, row: Row) -> None:
+        """Forget the numbers of an absent row without derivations."""
+        held = self.cells.get(row)
+        if held is not None and not held[0]:
+            self._note(restore_cell, (self.cells, row, held))
+            del self.cells[row]
+
+    def _put_off(self, row: Row, *, is_gone: bool = True) -> Pair:
         """Remove a row; return it with its negative round."""
-        row, since = cell.row, cell.since
-        self._note(restore_row, (cell, row, since, cell.value))
+        since, held = self.rounds[row], self.cells.get(row)
         self._remove_row(row, since)
-        total, ended, _ = cell.value
-        cell.since, cell.value = 0, (total, ended, 0)
+        if held is not None and held[2]:
+            self._note(restore_cell, (self.cells, row, held))
+            self.cells[row] = (held[0], held[1], 0)
         if is_gone:
             self._left.append((row,))
         return row, -since
 
     def unsettled(self) -> Iterator[tuple[Row, Value]]:
         return iter(())
-
-    def sweep(self) -> None:
-        for cell in self._doubted:
-            if not (cell.since or cell.value[0]) and cell.row in self.cells:
-                self._note(restore_cell, (self.cells, cell.row, cell))
-                del self.cells[cell.row]
-        self._doubted = {}
 
     def footprint(self) -> tuple[int, int]:
         """Return the number of rows, and the bytes of the dictionaries and numbers."""
