@@ -26,6 +26,8 @@ from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.engine.operators.fixpoint.derivations import GIVEN
 from reactive.engine.operators.fixpoint.loops import (
     BinaryLoops,
+    Derived,
+    Moved,
     Partners,
     RecursiveIndex,
     UnaryLoops,
@@ -102,6 +104,14 @@ class UnaryRule:
         """Return the code of the generated loops."""
         return [] if self._loops is None else self._loops.sources()
 
+    def derive_moves(self, side: int, moves: Moved, *, later: bool) -> Derived | None:
+        """Return the derivations of rows that leave and of rows that enter; None if the loops
+        cannot run."""
+        if self._loops is None:
+            return None
+        self.touched += len(moves[0]) + len(moves[1]) + len(moves[2])
+        return self._loops.run_moves(moves)
+
     def from_left(self, delta: Pairs) -> Pairs:
         """Return the derivations of changed recursive rows, by the loop or the plain chain."""
         self.touched += len(delta)
@@ -143,7 +153,7 @@ class BinaryRule:
     @property
     def touched(self) -> int:
         touched: int = self._join.touched + self._touched
-        return touched
+        return touched + sum([loops.touched for loops in self._loops if loops is not None])
 
     def sources(self) -> list[str]:
         """Return the code of the generated loops."""
@@ -177,6 +187,15 @@ class BinaryRule:
         """Return the derivations from right rows that enter or leave, with the current left
         side."""
         return self._from(1, self.right, delta)
+
+    def derive_moves(self, side: int, moves: Moved, *, later: bool) -> Derived | None:
+        """Return the derivations of rows of one side that leave and that enter; None if the loops
+        cannot run.
+
+        `later` says that partners may be of a later round than the rows that enter.
+        """
+        loops = self._loops[side]
+        return None if loops is None else loops.run_moves(moves, later=later)
 
     def _from(self, side: int, recursive_index: Side, delta: Pairs) -> Pairs:
         """Return the derivations of changed rows of one side, by its loop if that can run."""
@@ -258,6 +277,10 @@ class _RuleOfPartners:
         """Return an empty list: there are no generated loops."""
         return []
 
+    def derive_moves(self, side: int, moves: Moved, *, later: bool) -> Derived | None:
+        """Return None: there are no loops."""
+        return None
+
     def hide_delta(self, keyed: Keyed) -> AbstractContextManager[None]:
         """Hide the delta `keyed`, already applied to the input, inside the context."""
         return self._partners.hide_delta(keyed)
@@ -281,6 +304,22 @@ class NegatedRule(_RuleOfPartners):
     def sources(self) -> list[str]:
         """Return the code of the generated loops."""
         return [] if self._loops is None else self._loops.sources()
+
+    def derive_moves(self, side: int, moves: Moved, *, later: bool) -> Derived | None:
+        """Return the derivations of rows that leave and of rows that enter; None if the loops
+        cannot run."""
+        loops, find = self._loops, self._partners.unmatched_rows
+        if loops is None:
+            return None
+        gone, came, late, now = moves
+        kept = [find(rows) if rows else () for rows in ([row for row, _ in gone], came, late)]
+        lost, new, risen = kept
+        if lost is None or new is None or risen is None:
+            return None
+        if len(lost) == len(gone):
+            return loops.run_moves((gone, new, risen, now))
+        since = self.left.relation.since
+        return loops.run_moves(([(row, -since(row)) for row in lost], new, risen, now))
 
     def from_left(self, delta: Pairs) -> Pairs:
         """Return the derivations of changed recursive rows that no input row matches."""

@@ -24,9 +24,9 @@ from typing import Any
 from reactive.engine.collections.index import itself
 from reactive.engine.collections.zset import Pair, Pairs, Row
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
+from reactive.engine.operators.fixpoint.loops import RISEN
 from reactive.engine.operators.fixpoint.member_folds import NONE
 from reactive.engine.operators.fixpoint.rising_relation import (
-    RISEN,
     Cell,
     Value,
     restore_cell,

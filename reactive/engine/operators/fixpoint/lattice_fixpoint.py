@@ -21,15 +21,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.fixpoint.delta_rules import BinaryRule, Circuit, Fed
 from reactive.engine.operators.fixpoint.fixpoint import MOST_SHOWN, Fixpoint, shown_row
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
-from reactive.engine.operators.fixpoint.loops import RecursiveIndex
-from reactive.engine.operators.fixpoint.rising_relation import RISEN, Moves, RisingRelation
+from reactive.engine.operators.fixpoint.loops import (
+    RISEN,
+    Derived,
+    Moved,
+    RecursiveIndex,
+    dated,
+)
+from reactive.engine.operators.fixpoint.rising_relation import Moves, RisingRelation
 from reactive.errors import FixpointError
 
 Reader = tuple[Any, RisingRelation | None]
@@ -113,47 +118,60 @@ class LatticeFixpoint(Fixpoint):
         """Insert the rows of a rise, and pass all of them on."""
         removed, entering, risen = moves
         relation = self._relations[place]
-        if not (removed or risen):
-            if entering:
-                relation.put(entering, now)
-                self._pass_on(place, UniformDelta(entering, now))
-            return
         relation.put(entering, now)
         if self._rules_of_relations()[place].is_alone and not relation.restamps:
             relation.put(risen, RISEN)
-            removed += zip(entering, repeat(now))
-            removed += zip(risen, repeat(RISEN))
-            self._pass_on(place, removed)
+            if removed or entering or risen:
+                self._pass_on(place, (removed, entering, risen, now))
             return
         if removed:
-            self._pass_on(place, removed)
+            self._pass_on(place, (removed, (), (), now))
         if entering:
-            self._pass_on(place, UniformDelta(entering, now))
+            self._pass_on(place, ((), entering, (), now))
         if risen:
             relation.put(risen, RISEN)
-            self._pass_on(place, UniformDelta(risen, RISEN))
+            self._pass_on(place, ((), (), risen, now))
 
-    def _pass_on(self, place: int, changed: Pairs) -> None:
-        """Apply the derivations of rows that enter or leave while values rise, as `_derive`."""
+    def _pass_on(self, place: int, moves: Moved) -> None:
+        """Apply the derivations of rows that leave and that enter while values rise, as `_derive`.
+
+        All derivations are made before the first one is counted.
+        """
         rules = self._rules_of_relations()[place]
-        out = [
-            (rule.head, _derivations(rule.from_left, other, changed)) for rule, other in rules.left
-        ]
+        gone, came, late, now = moves
+        out: list[tuple[int, Sequence[Pair], Sequence[Row]]] = []
+        for rule, other in rules.left:
+            is_later = other is not None and other.risen > 0
+            made = rule.derive_moves(0, moves, later=is_later)
+            if made is None:
+                made = _derive_slowly(rule.from_left, other, moves)
+            out.append((rule.head, *made))
         for recursive_index in rules.indexes:
-            recursive_index.change(changed)
+            if gone:
+                recursive_index.change(UniformDelta([row for row, _ in gone], -1))
+            if came:
+                recursive_index.change(UniformDelta(came, 1))
+            if late:
+                recursive_index.change(UniformDelta(late, 1))
         for rule, other in rules.right:
-            out.append((rule.head, _derivations(rule.from_right, other, changed)))
+            is_later = other is not None and other.risen > 0
+            made = rule.derive_moves(1, moves, later=is_later)
+            if made is None:
+                made = _derive_slowly(rule.from_right, other, moves)
+            out.append((rule.head, *made))
         relations = self._relations
-        for head, derivations in out:
-            if derivations:
-                relations[head].follow(derivations)
+        for head, lost, rows in out:
+            if lost:
+                relations[head].follow(lost)
+            if rows:
+                relations[head].follow(UniformDelta(rows, now))
         if self._is_step_checked():
-            heads = [relations[head] for head, _ in out]
+            heads = [relations[head] for head, _, _ in out]
             if all(isinstance(relation, LatticeRelation) for relation in heads):
                 self._fallen += [
                     (relations[head], row)
-                    for head, derivations in out
-                    for row, since in derivations
+                    for head, lost, _ in out
+                    for row, since in lost
                     if since < 0
                 ]
 
@@ -217,20 +235,13 @@ def _other_relation(rule: Any, *, is_left: bool) -> RisingRelation | None:
     return other.relation if isinstance(other, RecursiveIndex) else None  # type: ignore[return-value]
 
 
-def _derivations(
-    derive: Callable[[Pairs], Pairs], other: RisingRelation | None, delta: Pairs
-) -> Pairs:
+def _derive_slowly(
+    derive: Callable[[Pairs], Pairs], other: RisingRelation | None, moves: Moved
+) -> Derived:
     """Return the derivations of changed rows; a partner of a later round dates new ones."""
+    gone, came, late, now = moves
+    lost = derive(gone) if gone else ()
     if other is None:
-        return derive(delta)
-    if not isinstance(delta, UniformDelta):
-        gone = [pair for pair in delta if pair[1] < 0]
-        new = [(row, -weight) for row, weight in delta if weight > 0]
-        return [*derive(gone), *_negated(derive(new))] if new else derive(gone)
-    if not other.risen or delta.weight == RISEN:
-        return derive(delta)
-    return _negated(derive([(row, -delta.weight) for row in delta.rows]))
-
-
-def _negated(derivations: Pairs) -> list[Pair]:
-    return [(row, -weight) for row, weight in derivations]
+        return [*lost, *derive([*dated(came, late, now)])], ()
+    new = derive([(row, -round_) for row, round_ in dated(came, late, now)])
+    return [*lost, *[(row, -since) for row, since in new]], ()

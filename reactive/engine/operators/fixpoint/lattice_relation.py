@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, canonical
+from reactive.engine.operators.fixpoint.loops import RISEN
 from reactive.engine.operators.fixpoint.member_folds import (
     NO_COUNTS,
     NONE,
@@ -41,7 +42,6 @@ from reactive.engine.operators.fixpoint.member_folds import (
     is_founded,
 )
 from reactive.engine.operators.fixpoint.rising_relation import (
-    RISEN,
     Cell,
     Moves,
     RisingRelation,

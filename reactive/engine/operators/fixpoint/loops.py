@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any
 
 from optimizer.traverse import read_functions
@@ -48,6 +49,19 @@ from reactive.engine.operators.plain import PipelineSource
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Loop = Callable[..., Any]
+RISEN = 1 << 62
+"""The round of rows whose value no round justifies: later than all others."""
+Derived = tuple[Sequence[Pair], Sequence[Row]]
+"""Derivations with their rounds, negative if they are removed; rows derived in this round."""
+Moved = tuple[Sequence[Pair], Sequence[Row], Sequence[Row], int]
+"""Rows that leave, with their negative rounds; rows that enter in this round, and rows that enter
+later than all rounds; this round."""
+
+
+def dated(came: Sequence[Row], late: Sequence[Row], now: int) -> Iterator[Pair]:
+    """Iterate over rows that enter, each with its round."""
+    yield from zip(came, repeat(now))
+    yield from zip(late, repeat(RISEN))
 
 
 class UnaryLoops:
@@ -69,6 +83,17 @@ class UnaryLoops:
             reraise_asynchronous(error)
             return None
 
+    def run_moves(self, moves: Moved) -> Derived | None:
+        """Return the derivations of rows that leave and of rows that enter; None as in `run`."""
+        gone, came, late, now = moves
+        try:
+            if late:
+                return self._leave([*gone, *dated(came, late, now)]), ()
+            return self._leave(gone) if gone else (), self._enter(came) if came else ()
+        except Exception as error:
+            reraise_asynchronous(error)
+            return None
+
     def sources(self) -> list[str]:
         """Return the code of the loops."""
         return [generated_source(loop) for loop in (self._enter, self._leave)]
@@ -84,13 +109,14 @@ def _copy_loop(below: PipelineSource, *, batch: bool) -> Loop:
 class BinaryLoops:
     """Generated loops that join rows of one side that enter or leave with the other side."""
 
-    __slots__ = ("_loops", "_mine", "_other")
+    __slots__ = ("_loops", "_mine", "_other", "touched")
 
     def __init__(
         self, rule: DeltaRule, mine: RecursiveIndex, other: RecursiveIndex | IndexBy
     ) -> None:
         self._mine = mine
         self._other = other
+        self.touched = 0
         makers = {"enter": entering_loop, "leave": leaving_loop, "given": meeting_loop}
         if isinstance(other, RecursiveIndex):
             makers = {"enter": entering_loop, "leave": leaving_both_loop}
@@ -115,6 +141,41 @@ class BinaryLoops:
         except Exception as error:
             reraise_asynchronous(error)
             return None
+
+    def run_moves(self, moves: Moved, *, later: bool) -> Derived | None:
+        """Return the derivations of rows that leave and of rows that enter; None as in `run`.
+
+        `later` says that partners may be of a later round than the rows that enter.
+        """
+        other, loops = self._other, self._loops
+        is_recursive = isinstance(other, RecursiveIndex)
+        index: IndexBy = other.index_by if is_recursive else other  # type: ignore[union-attr,assignment]
+        if index.poisoned or self._mine.index_by.poisoned:
+            return None
+        find, leave = index.index.buckets.get, loops["leave"]
+        gone, came, late, now = moves
+        lost: Sequence[Pair] = ()
+        made: Sequence[Row] = ()
+        try:
+            if is_recursive:
+                since = other.relation.since  # type: ignore[union-attr]
+                if gone:
+                    lost = leave(gone, find, since)
+                if later or late:
+                    new = [(row, -round_) for row, round_ in dated(came, late, now)]
+                    lost = [*lost, *[(row, -at) for row, at in leave(new, find, since)]]
+                elif came:
+                    made = loops["enter"](came, find)
+            elif late:
+                lost = leave([*gone, *dated(came, late, now)], find)
+            else:
+                lost = leave(gone, find) if gone else ()
+                made = loops["enter"](came, find) if came else ()
+        except Exception as error:
+            reraise_asynchronous(error)
+            return None
+        self.touched += len(gone) + len(came) + len(late) + len(lost) + len(made)
+        return lost, made
 
     def derive_from_input(self, keyed: Sequence[KeyedPair]) -> Pairs | None:
         """Return the derivations from changed input rows of the other side; None as in `run`."""
@@ -186,6 +247,20 @@ class Partners:
                 found.setdefault(row, key)
         self.touched += len(found)
         return [*found.items()]
+
+    def unmatched_rows(self, rows: Sequence[Row]) -> Sequence[Row] | None:
+        """Return those of some rows whose keys have no partner; None as in `unmatched`."""
+        if not self._keys_decide or self._unseen:
+            return None
+        keyed = self.left.index_by.add_keys(UniformDelta(rows, 1))
+        if type(keyed) is not KeyedBatch or self._is_poisoned():
+            return None
+        self.touched += len(keyed)
+        buckets, keys = self.right.index.buckets, keyed.keys
+        if NO_MATCH not in keys and buckets.keys().isdisjoint(keys):
+            return keyed.rows
+        pairs = zip(keys, keyed.rows, strict=True)
+        return [row for key, row in pairs if key not in buckets or key is NO_MATCH]
 
     def unmatched(self, delta: Pairs) -> Pairs | None:
         """Return the changed rows of the relation whose keys have no partner; None if keys do not

@@ -14,11 +14,10 @@ from typing import Any
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.aggregate import State
+from reactive.engine.operators.fixpoint.loops import RISEN
 from reactive.engine.operators.fixpoint.member_folds import Counts, MemberFolds
 from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelation
 
-RISEN = 1 << 62
-"""The round of rows whose value no round justifies: later than all others."""
 Value = Any
 Moves = tuple[list[Pair], list[Row], list[Row]]
 """Replaced rows with their negative rounds; new rows of this round; new rows of `RISEN`."""

@@ -17,9 +17,9 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
+from reactive.engine.operators.fixpoint.loops import RISEN
 from reactive.engine.operators.fixpoint.member_folds import NO_COUNTS, Counts
 from reactive.engine.operators.fixpoint.rising_relation import (
-    RISEN,
     Moves,
     RisingRelation,
     Value,
