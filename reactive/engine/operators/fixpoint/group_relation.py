@@ -91,7 +91,7 @@ class GroupRelation(LatticeRelation):
             is_finite = since != RISEN
             is_late = is_finite and since >= cell.since > 0
             if is_late:
-                cell.lates.append(row)
+                cell.put_late(row)
             members[row] = (total + 1, finite + is_finite, late + is_late)
             self.derivations += 1
             fresh.setdefault(cell, []).append(row)

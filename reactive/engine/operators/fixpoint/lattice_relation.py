@@ -30,10 +30,11 @@ Source: docs/lattices.md; [laddder]; keys that are derived again: [dred].
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
-from reactive.engine.collections.zset import Pair, Pairs, Row, canonical
+from reactive.engine.collections.zset import EXACT, Pair, Pairs, Row, UniformDelta, canonical
 from reactive.engine.operators.fixpoint.loops import RISEN
 from reactive.engine.operators.fixpoint.member_folds import (
     NO_COUNTS,
@@ -103,43 +104,67 @@ class LatticeRelation(RisingRelation):
     def follow(self, derivations: Pairs) -> None:
         """Count derivations that come and go; those of a batch come from rows of one round."""
         self.touched += len(derivations)
-        cells, by, of, bottom = self.cells, self._by, self._of, self._bottom
-        fresh, log, logs = self._fresh_rows, self._log, not self._was_empty
+        if type(derivations) is UniformDelta and derivations.weight > 0:
+            self._count_rows(derivations.rows, repeat(derivations.weight))
+            return
+        rows: list[Row] = []
+        sinces: list[int] = []
         for row, since in derivations:
             if since < 0:
+                if rows:
+                    self._count_rows(rows, sinces)
+                    rows, sinces = [], []
                 self._uncount(row, -since)
-                continue
-            value = of(row)
+            else:
+                rows.append(row)
+                sinces.append(since)
+        if rows:
+            self._count_rows(rows, sinces)
+
+    def _count_rows(self, rows: Sequence[Row], sinces: Iterable[int]) -> None:
+        """Count derived rows, each with the round that it is derived from."""
+        cells, bottom, fresh = self.cells, self._bottom, self._fresh_rows
+        logs, log, is_checked = not self._was_empty, self._log, self._is_checked
+        number = 0
+        given = zip(rows, map(self._by, rows), map(self._of, rows), sinces, strict=False)
+        for row, key, value, since in given:
             if bottom and value == bottom[0]:
                 continue
-            key = by(row)
             cell = cells.get(key)
             if cell is None:
                 if logs:
                     log.append((restore_cell, (cells, key, None)))
                 cell = cells[key] = Cell(key, row)
-            elif self._is_checked:
+            elif is_checked:
                 self._check_rest(cell, row)
             members = cell.members
             counts = members.get(value)
             if logs:
                 log.append((restore_member, (cell, value, counts)))
-            self.derivations += 1
-            finite = 0 if since == RISEN else 1
-            late = 1 if finite and since >= cell.since > 0 else 0
+            number += 1
+            late = 0 if since == RISEN or not since >= cell.since > 0 else 1
             if late:
-                cell.lates.append(value)
-            old = counts or NO_COUNTS
-            new = members[value] = (old[0] + 1, old[1] + finite, old[2] + late)
+                cell.put_late(value)
+            if counts is None:
+                new = members[value] = (1, 0 if since == RISEN else 1, late)
+                counts = NO_COUNTS
+            else:
+                total, finite, lates = counts
+                new = members[value] = (
+                    total + 1,
+                    finite if since == RISEN else finite + 1,
+                    lates + late,
+                )
             if cell.folds is not None:
-                cell.folds.change(value, old, new)
-            if old[0] > 0:
+                cell.folds.change(value, counts, new)
+            if counts[0] > 0:
                 continue
-            rows = fresh.get(cell)
-            if rows is None:
+            known = fresh.get(cell)
+            if known is None:
                 fresh[cell] = [row]
             else:
-                rows.append(row)
+                known.append(row)
+        self.derivations += number
 
     def _uncount(self, row: Row, since: int) -> None:
         value = self._of(row)
@@ -209,6 +234,7 @@ class LatticeRelation(RisingRelation):
         entering: list[Row] = []
         risen: list[Row] = []
         entered: list[Row] = []
+        gone: list[Pair] = []
         logs = not self._was_empty
         for cell, rows in fresh.items():
             since = cell.since
@@ -239,20 +265,23 @@ class LatticeRelation(RisingRelation):
                 if value is NONE:
                     continue
             row = self._row(cell, rows, value)
-            self._end_lates(cell)
+            if cell.lates:
+                self._end_lates(cell)
             is_dated = self._is_founded(cell, rows, value, since, is_shaken=cell in shaken)
-            shaken.pop(cell, None)
+            if shaken:
+                shaken.pop(cell, None)
             if since:
-                self._remove_row(cell.row, since)
+                gone.append((cell.row, since))
                 removed.append((cell.row, -since))
-                self._left.append((cell.row,))
             entered.append(row)
-            if is_dated:
-                self._set(cell, row, now, value)
-                entering.append(row)
-            else:
-                self._set(cell, row, RISEN, value)
-                risen.append(row)
+            if logs:
+                self._log.append((restore_row, (cell, cell.row, since, cell.value)))
+            cell.row, cell.value = row, value
+            cell.since = now if is_dated else RISEN
+            (entering if is_dated else risen).append(row)
+        if gone:
+            self._remove_rows(gone)
+            self._left.append([row for row, _ in gone])
         for cell in shaken:
             since = cell.since
             if not since or since == RISEN or self._holds(cell, founded=True):
@@ -278,7 +307,7 @@ class LatticeRelation(RisingRelation):
         """Count all finite derivations of a key as well-founded: its row gets a later round."""
         if not cell.lates:
             return
-        members, lates, cell.lates = cell.members, cell.lates, []
+        members, lates, cell.lates = cell.members, cell.lates, None
         for value in lates:
             counts = members.get(value)
             if counts is not None and counts[2]:
@@ -316,8 +345,10 @@ class LatticeRelation(RisingRelation):
         value, join, of, members = cell.value, self._join, self._of, cell.members
         for row in rows:
             own = of(row)
-            if members.get(own, NO_COUNTS)[0] > 0:
+            if own in members and members[own][0] > 0:
                 value = join(value, own)
+        if not self._widens and value.__class__ in EXACT:
+            return value
         return self._widened(cell, value)
 
     def _widened(self, cell: Cell, value: Value) -> Value:

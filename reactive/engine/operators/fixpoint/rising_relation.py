@@ -45,10 +45,17 @@ class Cell(RowCell):
         self.since = 0
         self.value: Value = None
         self.members: dict[Value, Counts] = {}
-        self.lates: list[Value] = []
+        self.lates: list[Value] | None = None
         """All members with derivations of a finite round that are not well-founded, and others."""
         self.folds: MemberFolds | None = None
         """The joins of many members; None while nothing asks for them."""
+
+    def put_late(self, value: Value) -> None:
+        """Note a member with a derivation of a finite round that is not well-founded."""
+        if self.lates is None:
+            self.lates = [value]
+        else:
+            self.lates.append(value)
 
 
 class RisingRelation(RecursiveRelation):
@@ -134,6 +141,17 @@ class RisingRelation(RecursiveRelation):
         if since == RISEN:
             self.risen -= 1
 
+    def _remove_rows(self, rows: list[Pair]) -> None:
+        """Remove rows, each given with its round."""
+        rounds = self.rounds
+        if not self._was_empty:
+            self._log.append((restore_rounds, (rounds, rows)))
+        self._leaving.update(rows)
+        for row, since in rows:
+            del rounds[row]
+            if since == RISEN:
+                self.risen -= 1
+
     def leave(self, *, dated: bool = True) -> Sequence[Pair]:
         raise NotImplementedError
 
@@ -181,7 +199,7 @@ def restore_member(change: tuple[Cell, Value, Counts | None]) -> None:
         return
     cell.members[value] = counts
     if counts[2]:
-        cell.lates.append(value)
+        cell.put_late(value)
 
 
 def restore_row(change: tuple[RowCell, Row, int, Value]) -> None:
