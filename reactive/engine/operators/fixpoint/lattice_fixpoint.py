@@ -55,12 +55,15 @@ class RulesOfRelation:
 class LatticeFixpoint(Fixpoint):
     """Emit one delta per named relation, of which at least one is over a lattice."""
 
-    __slots__ = ("_fallen", "_relations", "_rules")
+    __slots__ = ("_checks_step", "_fallen", "_relations", "_rules")
 
     def __init__(self, circuit: Circuit) -> None:
         super().__init__(circuit)
         self._rules: list[RulesOfRelation] | None = None
         self._fallen: list[tuple[LatticeRelation, Row]] = []
+        self._checks_step = False
+        """True if the step is checked to be monotone: in strict mode, unless rows of sets leave for
+        a while."""
         self._relations: list[RisingRelation] = circuit.relations  # type: ignore[assignment]
 
     def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
@@ -89,9 +92,10 @@ class LatticeFixpoint(Fixpoint):
         for relation in relations:
             relation.is_rising = True
         falls = any(relation.falls for relation in relations)
+        self._checks_step = self._circuit.strict and not falls
         places = range(len(relations))[::-1]  # those that the user named are the last
         most, number = self._circuit.max_rounds, 0
-        while any(relation.has_fresh or relation.is_losing for relation in relations):
+        while _any_moves(relations):
             number += 1
             if most is not None and number > most:
                 raise self._endless([UniformDelta(r.fresh_rows(), 1) for r in relations])
@@ -107,7 +111,7 @@ class LatticeFixpoint(Fixpoint):
         now = self._round = self._round + 1
         relation = self._relations[place]
         removed, entering, risen = relation.rise(now)
-        if removed and self._is_step_checked():
+        if removed and self._checks_step:
             self._fallen = []
             self._replace(place, (list(removed), entering, risen), now)
             self._check_monotone(removed, [*entering, *risen])
@@ -147,12 +151,7 @@ class LatticeFixpoint(Fixpoint):
                 made = _derive_slowly(rule.from_left, other, moves)
             out.append((rule.head, *made))
         for recursive_index in rules.indexes:
-            if gone:
-                recursive_index.change(UniformDelta([row for row, _ in gone], -1))
-            if came:
-                recursive_index.change(UniformDelta(came, 1))
-            if late:
-                recursive_index.change(UniformDelta(late, 1))
+            recursive_index.replace(gone, [*came, *late] if late else came)
         for rule, other in rules.right:
             is_later = other is not None and other.risen > 0
             made = rule.derive_moves(1, moves, later=is_later)
@@ -165,7 +164,7 @@ class LatticeFixpoint(Fixpoint):
                 relations[head].follow(lost)
             if rows:
                 relations[head].follow(UniformDelta(rows, now))
-        if self._is_step_checked():
+        if self._checks_step:
             heads = [relations[head] for head, _, _ in out]
             if all(isinstance(relation, LatticeRelation) for relation in heads):
                 self._fallen += [
@@ -190,11 +189,6 @@ class LatticeFixpoint(Fixpoint):
                 if index.follows:
                     self._rules[circuit.relations.index(index.relation)].indexes.append(index)
         return self._rules
-
-    def _is_step_checked(self) -> bool:
-        """Return True if the step is checked to be monotone: in strict mode, unless rows of sets
-        leave for a while."""
-        return self._circuit.strict and not any(relation.falls for relation in self._relations)
 
     def _check_monotone(self, removed: Sequence[Pair], came: Sequence[Row]) -> None:
         """Raise `FixpointError` if the step makes less of the rows that replace smaller ones."""
@@ -227,6 +221,14 @@ class LatticeFixpoint(Fixpoint):
             relation.sweep()
 
 
+def _any_moves(relations: Sequence[RisingRelation]) -> bool:
+    """Return True if a row of some relation may enter or leave."""
+    for relation in relations:  # noqa: SIM110 - a generator takes as long as the rest
+        if relation.has_fresh or relation.is_losing:
+            return True
+    return False
+
+
 def _other_relation(rule: Any, *, is_left: bool) -> RisingRelation | None:
     """Return the relation on the other side of a join; None if there is none."""
     if not isinstance(rule, BinaryRule):
@@ -242,6 +244,6 @@ def _derive_slowly(
     gone, came, late, now = moves
     lost = derive(gone) if gone else ()
     if other is None:
-        return [*lost, *derive([*dated(came, late, now)])], ()
+        return [*lost, *derive(dated(came, late, now))], ()
     new = derive([(row, -round_) for row, round_ in dated(came, late, now)])
     return [*lost, *[(row, -since) for row, since in new]], ()

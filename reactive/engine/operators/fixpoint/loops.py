@@ -58,10 +58,9 @@ Moved = tuple[Sequence[Pair], Sequence[Row], Sequence[Row], int]
 later than all rounds; this round."""
 
 
-def dated(came: Sequence[Row], late: Sequence[Row], now: int) -> Iterator[Pair]:
-    """Iterate over rows that enter, each with its round."""
-    yield from zip(came, repeat(now))
-    yield from zip(late, repeat(RISEN))
+def dated(came: Sequence[Row], late: Sequence[Row], now: int) -> list[Pair]:
+    """Return rows that enter, each with its round."""
+    return [*zip(came, repeat(now)), *zip(late, repeat(RISEN))]
 
 
 class UnaryLoops:
@@ -344,6 +343,14 @@ class RecursiveIndex:
     def change(self, delta: Pairs) -> None:
         """Apply rows that enter or leave; the weights in the index are 1."""
         self._taken.append(self.index_by.step(_with_unit_weights(delta)))
+
+    def replace(self, gone: Sequence[Pair], came: Sequence[Row]) -> None:
+        """Apply rows that leave and then rows that enter."""
+        if gone:
+            rows = [row for row, _ in gone]
+            self._taken.append(self.index_by.step(UniformDelta(rows, -1)))
+        if came:
+            self._taken.append(self.index_by.step(UniformDelta(came, 1)))
 
     def undo(self) -> None:
         """Undo the commit."""
