@@ -381,7 +381,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.engine.compiler.lineage.MOST": "which updates are told as such",
     "reactive.engine.dataflow.error_notes.LONGEST_ROW": "what is shown",
     "reactive.engine.collections.exact.BITS": "a scale, read at import",
-    "reactive.engine.operators.fixpoint.rising_relation.RISEN": "a round, not a size",
+    "reactive.engine.operators.fixpoint.loops.RISEN": "a round, not a size",
     "reactive.engine.collections.suffix_sums.BYTES": "an estimate",
     "reactive.engine.operators.sums_beyond.DIGITS": "a scale",
     "reactive.engine.operators.sums_beyond.EXACT": "a size of numbers",

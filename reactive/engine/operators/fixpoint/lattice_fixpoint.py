@@ -60,7 +60,7 @@ class LatticeFixpoint(Fixpoint):
     def __init__(self, circuit: Circuit) -> None:
         super().__init__(circuit)
         self._rules: list[RulesOfRelation] | None = None
-        self._fallen: list[tuple[LatticeRelation, Row]] = []
+        self._fallen: list[tuple[RisingRelation, Row]] = []
         self._checks_step = False
         """True if the step is checked to be monotone: in strict mode, unless rows of sets leave for
         a while."""
@@ -193,7 +193,7 @@ class LatticeFixpoint(Fixpoint):
     def _check_monotone(self, removed: Sequence[Pair], came: Sequence[Row]) -> None:
         """Raise `FixpointError` if the step makes less of the rows that replace smaller ones."""
         for relation, row in self._fallen:
-            if not relation.covers(row):
+            if isinstance(relation, LatticeRelation) and not relation.covers(row):
                 name = self._circuit.names[0]
                 old = ", ".join([shown_row(row) for row, _ in removed[:MOST_SHOWN]])
                 new = ", ".join(map(shown_row, came[:MOST_SHOWN]))
