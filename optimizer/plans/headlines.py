@@ -18,9 +18,11 @@ from optimizer.expressions.text import written
 
 def name(node: Any) -> str:
     """Return the name of the method that makes such a node: `UnionAll` is `union_all`."""
-    kind = getattr(node, "kind", None)
+    kind, method = getattr(node, "kind", None), getattr(node, "method", None)
     if kind is not None:
         return f"{kind}_join"
+    if method is not None:
+        return str(method)
     words = type(node).__name__
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in words).removeprefix("_")
 

@@ -42,15 +42,13 @@ from optimizer.expressions.knowledge import constructor
 from optimizer.expressions.text import written
 from optimizer.lifting.lift import lift
 from optimizer.plans import headlines
-from optimizer.plans.clauses import by_left_row, is_over_recursion
+from optimizer.plans.clauses import by_left_row, counts_copies, is_over_recursion
 from optimizer.plans.properties import bindings, free, is_set, nodes, shapes
 from optimizer.plans.side_conditions import join_match
 from optimizer.record import record
 
 RISING = frozenset({"Count", "Sum", "CountDistinct", "Max", "Collect", "BoolOr"})
 FALLING = frozenset({"Min", "BoolAnd"})
-COUNTING = frozenset({"Count", "Sum", "Collect"})
-"""Aggregates that equal rows count for several times."""
 MIXED = 2
 """The direction of a value that neither rises nor falls for certain."""
 
@@ -193,8 +191,7 @@ class _Analysis:
             if value not in (0, sign):
                 self._refuse(row, f"{folded.label} of the value may rise or fall")
             made.append(Moving(((None, sign or MIXED),), of))
-        is_counting = any(folded.name in COUNTING for folded in node.aggregates)
-        repeated = _repeated(source, self._level) if is_counting else None
+        repeated = _repeated(source, self._level) if counts_copies(node) else None
         if repeated is not None:
             self.refused[id(node)] = (
                 f"equal rows of {headlines.name(repeated)} count as one inside of a recursion:"

@@ -114,6 +114,7 @@ Step = tuple[str, str]
 """The input that the recursion passes through, and its barrier: a negation, an aggregate, ..."""
 
 REMEDY = "  move the anti_join, difference or aggregate outside the fixpoint"
+OPERATOR_REMEDY = "  move the operator outside the fixpoint"
 WITHOUT_NEGATIVE = (
     *(plan.Distinct, plan.Difference, plan.DifferenceAll, plan.Intersection, plan.IntersectionAll),
     *(plan.Aggregate, plan.Reduce, plan.Top, plan.OrderBy, plan.Fixpoint),
@@ -139,10 +140,11 @@ def check_stratified(node: plan.Fixpoint) -> None:
                 if back:
                     cycle = " -> ".join([node.names[index], through, *back])
                     why = refused.get(id(part))
+                    remedy = OPERATOR_REMEDY if what == "operator" else REMEDY
                     shown = "" if why is None else f"  not monotone: {why}\n"
                     raise StratificationError(
                         f"fixpoint {', '.join(map(repr, node.names))} depends on its own {what}\n"
-                        f"  {cycle}\n{shown}{REMEDY}"
+                        f"  {cycle}\n{shown}{remedy}"
                     )
 
 

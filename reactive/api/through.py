@@ -43,6 +43,7 @@ class OperatorFunction:
     inputs: int
     is_checked: bool
     shape: ClassVar[Any] = None
+    method: ClassVar[str] = "through"
     cost: ClassVar[Cost] = Cost.MATCHES
     stays_whole: ClassVar[bool] = True
 
@@ -131,4 +132,4 @@ def _checked(
 
 def _name(kind: type, arguments: Mapping[str, Any]) -> str:
     given = ", ".join(f"{name}={value!r:.40}" for name, value in arguments.items())
-    return f"through {kind.__name__}({given})"
+    return f"{kind.__name__}({given})"

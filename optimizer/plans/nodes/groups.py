@@ -105,7 +105,8 @@ def is_of_whole(node: Reduce) -> bool:
 
 def kept_by(function: Any, name: str) -> Opaque:
     """Return a function that keeps its groups as a callable of a plan, equal to its equals."""
-    return Opaque(function, 2, name, None, (), (name, function), "reduce")
+    role = getattr(function, "method", "reduce")
+    return Opaque(function, 2, name, None, (), (name, function), role)
 
 
 def replaced(function: Function, by: Any, more: str = "") -> Opaque:
@@ -162,6 +163,12 @@ class Aggregate(Node):
     )
 
 
+def _headline_of_reduce(node: Reduce) -> str:
+    by = f" by {written(node.key)}"
+    is_one = node.method != "reduce" and is_of_whole(node)
+    return f"{node.method} {written(node.function)}" + ("" if is_one else by)
+
+
 @record
 class Reduce(Node):
     """The rows that a callable returns for the key and the rows of a group, each after the key."""
@@ -173,13 +180,18 @@ class Reduce(Node):
     facts = Facts(
         calls=(Calls("key", of_input), Calls("function", _shapes_of_group, of_rows=False)),
         raises=True,
-        recursion=lambda _: ("aggregate",),
+        recursion=lambda node: ("aggregate" if node.method == "reduce" else "operator",),
         shapes=_shapes_of_reduce,
         is_set=never,
         costs=_costs_of_reduce,
         degree=costs.no_degree,
-        headline=lambda node: f"reduce {written(node.function)} by {written(node.key)}",
+        headline=_headline_of_reduce,
     )
+
+    @property
+    def method(self) -> str:
+        """The method of relations and groups that makes such a node."""
+        return getattr(keeper(self.function), "method", "reduce")
 
 
 @record

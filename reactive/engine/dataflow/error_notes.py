@@ -109,6 +109,8 @@ def _owner(node: Node) -> str:
 def _find_method_name(node: Node, function: Opaque | None) -> str:
     """Return the method that received the callable, or else the name of the node."""
     if function is not None and function.role != FROM_TEXT:
+        if function.role == "through":  # the operator is a class of the user's
+            return f"through {function.name}"
         method = function.role.rpartition(" ")[2]
         return method if method.islower() else "aggregate"
     return "view" if node.plan is None else headlines.name(node.plan)

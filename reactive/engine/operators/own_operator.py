@@ -84,7 +84,11 @@ class Operator(Generic[A, B]):
         raise NotImplementedError
 
     def commit(self) -> None:
-        """Take note that the last step will not be undone."""
+        """Take note that the last step will not be undone.
+
+        The commit stands, even if this raises: the caller gets the exception, and all views are
+        computed again.
+        """
 
     def footprint(self) -> tuple[int, int]:
         """Return the number of stored rows and the bytes of the state; by default the number of
@@ -174,6 +178,11 @@ class OperatorState:
         """Step the operator; return the net change of its rows."""
         operator = self._operator
         made: Any = operator.step(*deltas)
+        if made is not None and not isinstance(made, Iterable):
+            raise TypeError(
+                f"{_step_of(operator)} returned {made!r:.100}, no pairs of a row and a weight\n"
+                "  return such as [(new, 1), (old, -1)]"
+            )
         emitted = [] if made is None else list(made)
         self._has_stepped = True
         pairs = []
