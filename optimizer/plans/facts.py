@@ -58,7 +58,7 @@ from optimizer.expressions.knowledge import Shape, Shapes, shape_of
 from optimizer.expressions.text import naming_of
 from optimizer.record import record
 
-Barrier = Literal["negation", "aggregate", "order", "past"]
+Barrier = Literal["negation", "aggregate", "operator", "order", "past"]
 """Reason why a recursion may not pass through an input: a new row may delete rows, or the rows are
 of another commit."""
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -241,8 +241,63 @@ def test_a_wrong_call_is_refused(call: Any, message: str) -> None:
 
 def test_a_recursion_through_an_operator_is_refused() -> None:
     rows = Database().table(int, name="rows")
-    with pytest.raises(StratificationError, match=re.escape("r -> reduce -> r")):
+    with pytest.raises(StratificationError, match=re.escape("r -> through -> r\n  move the op")):
         fixpoint(lambda r: rows.union(r.through(Negative)))
+
+
+def test_errors_and_plans_name_the_operator() -> None:
+    rows = Database().table(int, name="rows")
+    of_all, of_each = (
+        rows.through(Lengths, of=7),
+        rows.group_by(lambda row: row % 2).through(NoPair),
+    )
+    assert "    through Lengths(of=7)\n" in str(of_all.explain())
+    assert "through NoPair() by row % 2\n" in str(of_each.explain())
+    view = of_all.materialize("lengths")
+    with pytest.raises(TypeError) as caught:
+        rows.add(7)
+    assert "in through Lengths(of=7) of view 'lengths'" in caught.value.__notes__[0]
+    assert (list(rows), list(view)) == ([], [])
+    rows.add(3)
+    with pytest.raises(TypeError, match=r"Lengths.step returned 3, no pairs of a row and a weight"):
+        rows.through(Lengths, of=0).materialize()
+
+
+class Lengths(Operator[int, int]):
+    def __init__(self, of: int) -> None:
+        self.of = of
+
+    def step(self, rows: Delta) -> Any:
+        return [(len(row), 1) for row, _ in rows if row == self.of] if self.of else 3
+
+
+def test_a_commit_stands_if_the_commit_of_an_operator_raises() -> None:
+    db = Database()
+    rows = db.table(int, name="rows")
+    views = [rows.through(Raising).materialize(), rows.select(lambda row: row).materialize()]
+    rows.add(1)
+    Raising.is_armed = True
+    with pytest.raises(LookupError):
+        rows.add(5)
+    for view in views:
+        assert sorted(view) == [1, 5]
+    rows.remove(1)
+    for view in views:
+        view.verify()
+
+
+class Raising(Operator[int, int]):
+    """Emit the rows; raise in the next commit."""
+
+    is_armed: ClassVar[bool] = False
+
+    def step(self, rows: Delta) -> Delta:
+        return rows
+
+    def commit(self) -> None:
+        if Raising.is_armed:
+            Raising.is_armed = False
+            raise LookupError
 
 
 def test_a_condition_on_the_key_of_groups_goes_below_the_operators() -> None:

@@ -293,7 +293,67 @@ def pieces_by_hand(facts: Facts) -> set[Any]:
     return {Need(*item) for item in totals.items()}
 
 
+def party_of_pairs(db: Database) -> Made:
+    """Joins of three, of which rules leave out fields: each pair counts, also with equal fields."""
+    friends, organisers = _party_tables(db)
+    different = friends.distinct()
+    query = fixpoint(
+        lambda attends: organisers.union(
+            different.join(attends, on=lambda f, a: f.who == a)
+            .join(different, on=lambda f, a, g: g.of == f.of and g.who < a + 3)
+            .join(attends, on=lambda f, a, g, b: g.who == b)
+            .select(lambda f, a, g, b: (f.of, g.of))
+            .group_by(lambda pair: pair[0])
+            .aggregate(Count())
+            .where(lambda of, n: n >= 4)
+            .select(lambda of, n: of)
+        )
+    )
+    return query, {"friends": (friends, friend), "organisers": (organisers, one_of_six)}
+
+
+def party_of_pairs_by_hand(facts: Facts) -> set[Any]:
+    friends = set(facts["friends"])
+
+    def step(rows: set[Any]) -> Iterable[Any]:
+        met = [f for f in friends if f.who in rows]
+        counts = Counter(f.of for f in met for g in met if f.of == g.of and g.who < f.who + 3)
+        return [*facts["organisers"], *(of for of, n in counts.items() if n >= 4)]
+
+    return least(step)
+
+
+def party_of_best(db: Database) -> Made:
+    """`Max` reads equal rows once, so that what cannot be counted is no obstacle."""
+    friends, organisers = _party_tables(db)
+    query = fixpoint(
+        lambda attends: organisers.union(
+            friends.semi_join(attends, on=lambda f, a: f.who == a)
+            .select(lambda f: (f.of, f.who // 2))
+            .join(friends, on=lambda pair, g: pair[0] == g.of and g.who > pair[1])
+            .group_by(lambda pair, g: g.of)
+            .aggregate(Max(lambda pair, g: g.who + pair[1]))
+            .where(lambda of, n: n >= 5)
+            .select(lambda of, n: of)
+        )
+    )
+    return query, {"friends": (friends, friend), "organisers": (organisers, one_of_six)}
+
+
+def party_of_best_by_hand(facts: Facts) -> set[Any]:
+    friends = facts["friends"]
+
+    def step(rows: set[Any]) -> Iterable[Any]:
+        pairs = {(f.of, f.who // 2) for f in friends if f.who in rows}
+        met = {g.of for of, n in pairs for g in friends if of == g.of and n < g.who >= 5 - n}
+        return [*facts["organisers"], *met]
+
+    return least(step)
+
+
 PROGRAMS = {
+    "party_of_pairs": Program(party_of_pairs, party_of_pairs_by_hand),
+    "party_of_best": Program(party_of_best, party_of_best_by_hand),
     "control": Program(control, control_by_hand),
     "control_by_rules": Program(control_by_rules, control_by_rules_by_hand),
     "party": Program(party, party_by_hand),
