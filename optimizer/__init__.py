@@ -17,6 +17,7 @@ lazily(
     "optimizer.lifting.outer_values",
     "optimizer.plans.clauses",
     "optimizer.plans.closures",
+    "optimizer.plans.counted_rows",
     "optimizer.plans.explain",
     "optimizer.plans.fingerprint",
     "optimizer.plans.multiway",

@@ -69,7 +69,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from typing import Any
 
 from optimizer import plan
@@ -91,13 +90,13 @@ from optimizer.expr import (
     items_of,
     one_value,
     row_names,
-    substitute,
     tuple_of,
 )
 from optimizer.expressions.knowledge import Shape, Shapes, constructor, hashable, total
 from optimizer.expressions.simplification import holds_no_nan
-from optimizer.expressions.text import one_row, over
+from optimizer.expressions.text import one_row
 from optimizer.lifting.lift import lift
+from optimizer.plans import counted_rows
 from optimizer.plans.properties import bindings, free, is_set, may_be_negative, nodes, once, shapes
 from optimizer.plans.side_conditions import (
     AnyJoin,
@@ -272,7 +271,7 @@ class _Normal:
 
         Rules leave out fields of a side that nobody reads above, so that its rows are no set.
         """
-        columns, base = _columns_over_set(node, is_inner=False)
+        columns, base = counted_rows.columns_over_set(node, is_inner=False)
         if isinstance(base, plan.Join | plan.Product):
             base = self._over_sets(base)
         elif not isinstance(base, plan.Recursive):
@@ -348,89 +347,6 @@ class _Normal:
             self._cuts[id(node)] = relation, node
             self._defined.append((relation, node))
         return self._cuts[id(node)][0]
-
-
-def _columns_of_side(node: plan.Node, *, is_inner: bool) -> tuple[tuple[Expr, ...], plan.Node]:
-    if is_closed(node) and not is_inner:
-        return all_parameters(bindings(node)), node
-    return _columns_over_set(node)
-
-
-def _columns_over_set(
-    node: plan.Node, *, is_inner: bool = True
-) -> tuple[tuple[Expr, ...], plan.Node]:
-    """Return the bindings of a node as expressions over the rows of another node: a set, if
-    callables are lifted.
-
-    join on a == f(e)             columns a, f(e)      join on a == f(e)
-      A                      ->                          A
-      select f(e)                                        E
-        E
-    """
-    match node:
-        case plan.Recursive():
-            pass
-        case _ if is_closed(node) and is_set(node):
-            pass
-        case plan.Where(source, Lifted() as test):
-            columns, base = _columns_over_set(source)
-            return columns, plan.Where(base, _over(test, columns, bindings(base)))
-        case plan.Select(source, Lifted() as function):
-            columns, base = _columns_over_set(source)
-            return (_over(function, columns, bindings(base)).body,), base
-        case plan.Extend(source, keep, made) if all(isinstance(column, Lifted) for column in made):
-            columns, base = _columns_over_set(source)
-            more = [_over(f, columns, bindings(base)).body for f in made if isinstance(f, Lifted)]
-            return (*[columns[place] for place in keep], *more), base
-        case plan.SemiJoin(left, right) | plan.AntiJoin(left, right) if not is_closed(left):
-            columns, base = _columns_over_set(left)
-            moved = _match_over(node.match, columns, (Parameter(bindings(base)),), bindings(base))
-            if moved is not None and base is not left:
-                return columns, replace(node, left=base, match=moved)
-        case plan.Join(left, right) | plan.Product(left, right):
-            return _pairs_over_sets(node, left, right, is_inner=is_inner)
-    return all_parameters(bindings(node)), node
-
-
-def _pairs_over_sets(
-    node: plan.Join | plan.Product, left: plan.Node, right: plan.Node, *, is_inner: bool
-) -> tuple[tuple[Expr, ...], plan.Node]:
-    """Return the columns of pairs, and a join of the sides without their columns.
-
-    Closed sides stay, unless the join `is_inner`, a side of another one: rows of closed sides are
-    counted, rows of inner joins are not.
-    """
-    own, source = _columns_of_side(left, is_inner=is_inner)
-    others, partner = _columns_of_side(right, is_inner=is_inner)
-    if bindings(partner) > 1:
-        others, partner = all_parameters(1), right
-    count = bindings(source)
-    moved = tuple([substitute(column, (Parameter(count),)) for column in others])
-    match = _match_over(join_match(node), own, moved, count)
-    if match is None or (source is left and partner is right):
-        return all_parameters(bindings(node)), node
-    made = plan.Product(source, partner)
-    if isinstance(node, plan.Join):
-        return (*own, *moved), replace(node, left=source, right=partner, match=match)
-    return (*own, *moved), made
-
-
-def _match_over(
-    match: plan.Match, left: tuple[Expr, ...], right: tuple[Expr, ...], count: int
-) -> plan.Match | None:
-    """Return a match over rows of which both sides are columns; None if it has keys of its own, or
-    a predicate that is opaque."""
-    if match.left_key is not None or not isinstance(match.on, Lifted | None):
-        return None
-    on = None if match.on is None else _over(match.on, (*left, *right), count + 1)
-    return replace(match, on=on)
-
-
-def _over(function: Lifted, columns: tuple[Expr, ...], count: int) -> Lifted:
-    """Return a callable of columns as a callable of the `count` bindings that they are made of."""
-    if columns == all_parameters(function.parameters) and count == function.parameters:
-        return function
-    return Lifted(over(function.body, columns), row_names(count), function.origins, count)
 
 
 _Chain = tuple[plan.Node, Any] | None
