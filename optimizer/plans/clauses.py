@@ -276,12 +276,7 @@ class _Normal:
             base = self._over_sets(base)
         elif not isinstance(base, plan.Recursive):
             base = self._cut(base)
-        if columns == all_parameters(bindings(base)):
-            return base
-        made = tuple(_row_function(column, bindings(base)) for column in columns)
-        if len(made) == 1:
-            return plan.Select(base, made[0])
-        return plan.Extend(base, (), made)
+        return counted_rows.with_columns(base, columns)
 
     def _group(self, node: plan.Aggregate, above: _Chain) -> plan.Node:
         """Return the rows of a relation of groups, and the nodes above that it does not show."""

@@ -53,6 +53,15 @@ def columns_over_set(
     return all_parameters(bindings(node)), node
 
 
+def with_columns(node: plan.Node, columns: tuple[Expr, ...]) -> plan.Node:
+    """Return the rows of columns over a node; the node itself if they are its bindings."""
+    count = bindings(node)
+    if columns == all_parameters(count):
+        return node
+    made = tuple(Lifted(column, row_names(count), (), count) for column in columns)
+    return plan.Select(node, made[0]) if len(made) == 1 else plan.Extend(node, (), made)
+
+
 def _columns_of_side(node: plan.Node, *, is_inner: bool) -> tuple[tuple[Expr, ...], plan.Node]:
     """Return the columns of a side, and its set; a closed side stays unless the join is inner."""
     if not is_inner and not free(node):
