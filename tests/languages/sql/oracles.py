@@ -1,6 +1,6 @@
 """DuckDB, SQLite and Postgres as one thing: run statements, hold rows, answer queries.
 
-A row is a tuple of Python values. DuckDB's lists and structs are tuples here, as in views.
+A row is a tuple of Python values. DuckDB's lists, structs and maps are tuples here, as in views.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ class DuckDB:
 
     def ask(self, text: str) -> list[Row]:
         try:
-            return [_plain_row(row) for row in self._connection.execute(text).fetchall()]
+            found = self._connection.execute(text)
+            kinds = [column[1] for column in found.description or ()]
+            return [tuple(map(plain, row, kinds)) for row in found.fetchall()]
         except duckdb.Error as error:
             raise Refused(str(error)) from error
 
@@ -287,13 +289,16 @@ def _marks(row: Sequence[Any]) -> str:
     return ", ".join("?" * len(row))
 
 
-def _plain_row(row: Sequence[Any]) -> Row:
-    return tuple(map(_plain, row))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(map(_plain, value))
-    if isinstance(value, dict):
-        return tuple(map(_plain, value.values()))
-    return value
+def plain(value: Any, kind: Any) -> Any:
+    """Return a value of a type of DuckDB with tuples for lists and structs, of pairs for maps."""
+    if value is None or kind.id not in ("map", "list", "array", "struct", "tuple"):
+        return value
+    parts = [part for _, part in kind.children if not isinstance(part, int)]
+    if kind.id == "map":
+        is_split = isinstance(value.get("key"), list)  # of keys that Python cannot hash
+        pairs = zip(value["key"], value["value"], strict=True) if is_split else value.items()
+        return tuple((plain(key, parts[0]), plain(inner, parts[1])) for key, inner in pairs)
+    if kind.id in ("list", "array"):
+        return tuple(plain(each, parts[0]) for each in value)
+    fields = value.values() if isinstance(value, dict) else value
+    return tuple(map(plain, fields, parts))

@@ -4,6 +4,7 @@
     arg_max(x, y, 3)            x of the three rows with the greatest y
     arg_max(x, y order by z)    of several rows with the greatest y the first by z
     approx_quantile(x, 0.3)     exact here, as are the other approximate ones
+    histogram(x)                the number of rows of each value, as a map
 
 Cost:   O(group) for each changed group.
 """
@@ -30,7 +31,7 @@ from reactive.languages.sql.aggregates.calls import (
     whole_group,
 )
 from reactive.languages.sql.runtime import folds
-from reactive.languages.sql.terms.types import FLOAT, SqlType
+from reactive.languages.sql.terms.types import FLOAT, UNSIGNED, SqlType
 
 
 def several_extremes(asked: AggregateCall, *, greatest: bool) -> CallFolds:
@@ -83,6 +84,16 @@ def _approximate_quantile(asked: AggregateCall) -> CallFolds:
     return of_values(OfDifferent(function) if asked.distinct else function, of, kind, asked.scope)
 
 
+def _histogram(asked: AggregateCall) -> CallFolds:
+    """Translate HISTOGRAM: the number of rows of each value, as a map; NULL of no values."""
+    if len(asked.arguments) > 1:
+        raise asked.scope.error(asked.node, "histogram() with boundaries is not supported")
+    of = asked.value()
+    kind = SqlType("map", items=(of.type, SqlType("int", size=8, names=UNSIGNED)))
+    function: Any = OfDifferent(folds.histogram) if asked.distinct else folds.histogram
+    return of_values(function, of, kind, asked.scope)
+
+
 def _entropy(asked: AggregateCall) -> CallFolds:
     function: Any = OfDifferent(folds.entropy) if asked.distinct else folds.entropy
     return of_values(function, asked.value(), FLOAT, asked.scope)
@@ -97,6 +108,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "arg_max_nulls_last": _extremes(greatest=True, null_key=True),
     "arbitrary": end(folds.first, nulls=True),
     "entropy": _entropy,
+    "histogram": _histogram,
     "kurtosis_pop": whole_group(folds.kurtosis_of_all, FLOAT),
     "sem": make_variance(folds.standard_error, folds.standard_error, 0),
     "weighted_avg": make_regression(folds.weighted_mean, "y", "xy"),

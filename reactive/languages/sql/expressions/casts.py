@@ -28,6 +28,7 @@ from reactive.languages.sql.terms.types import (
     ANY,
     INSTANT,
     INT,
+    NESTED,
     NUMBERS,
     RANGES,
     TEXT,
@@ -116,7 +117,7 @@ def cast(
         return _cast_like_postgres(value, to, scope)
     if to.kind == value.type.kind == "int" and to.size is None:
         return value
-    if value.type == to and to.kind not in ("any", "array", "struct"):
+    if value.type == to and to.kind not in NESTED | {"any"}:
         return value
     _check_uuid(value.type, to, scope)
     if to.kind == "decimal" and value.type.kind == "bool":
@@ -136,7 +137,8 @@ CASTS: dict[str, frozenset[str]] = {
     "timestamp": frozenset({"date", "time", "timestamptz"}),
     "timestamptz": frozenset({"date", "timestamp"}),
     "uuid": frozenset({"bytes"}),
-    **dict.fromkeys(("time", "interval", "bytes", "array", "struct"), frozenset[str]()),
+    "struct": frozenset({"map"}),
+    **dict.fromkeys(("time", "interval", "bytes", "array", "map"), frozenset[str]()),
 }
 """The kinds that DuckDB casts values of a kind to, beside that kind and texts."""
 
@@ -219,7 +221,9 @@ def _maker(
     match to.kind:
         case "struct" if of.kind == "struct":
             return _make_struct_cast(of, to, attempt=attempt, exact=exact, zone=zone), ()
-        case "any" | "null" | "struct":
+        case "map" if of.kind in ("map", "struct", "text"):
+            return _make_map_cast(of, to, attempt=attempt, exact=exact, zone=zone), ()
+        case "any" | "null" | "struct" | "map":
             return None, ()
         case "array" if of.kind == "text":
             made, more = (
@@ -239,7 +243,7 @@ def _maker(
         case "timestamp" if to.scale is not None:
             to_moment, _ = _maker(of, TIMESTAMP, zone=zone)
             return casts.Rounded(to_moment, to.scale), ()
-        case "text" if of.kind in ("array", "struct") or is_written_apart(of):
+        case "text" if of.kind in NESTED or is_written_apart(of):
             return _writer(of), ()
         case "decimal":
             return casts.to_decimal, (to.precision, to.scale)
@@ -282,6 +286,8 @@ def _writer(of: SqlType) -> Callable[..., Any]:
             return casts.fraction_text
         case "array" if of.items:
             return casts.ListText(_item_writer(of.items[0]))
+        case "map":
+            return casts.MapText(*map(_item_writer, of.items))
         case "struct":
             names = () if is_row(of) else of.names
             return casts.StructText(names, tuple(map(_item_writer, of.items)))
@@ -292,7 +298,7 @@ def _writer(of: SqlType) -> Callable[..., Any]:
 def _item_writer(of: SqlType) -> Callable[..., Any]:
     """Return the function that writes an item of a list; texts in quotes if they need them."""
     written = _writer(of)
-    return written if of.kind in ("array", "struct") else casts.Quoted(written)
+    return written if of.kind in NESTED else casts.Quoted(written)
 
 
 def _in_range(of: SqlType, to: SqlType) -> Callable[..., Any] | None:
@@ -311,7 +317,7 @@ def _part_maker(
     of: SqlType, to: SqlType, *, attempt: bool, exact: bool, zone: str
 ) -> Callable[..., Any] | None:
     """Return the cast of a value inside an array or a struct; None if it stays as it is."""
-    if of == to and to.kind not in ("any", "array", "struct"):
+    if of == to and to.kind not in NESTED | {"any"}:
         return None
     function, more = _maker(of, to, attempt=attempt, exact=exact, zone=zone)
     if function is None:
@@ -349,6 +355,30 @@ def _make_struct_cast(
     )
     is_same = places == list(range(len(of.names))) and not any(items)
     return None if is_same else _Fields(tuple(zip(places, items, strict=True)))
+
+
+def _make_map_cast(
+    of: SqlType, to: SqlType, *, attempt: bool, exact: bool, zone: str
+) -> Callable[..., Any] | None:
+    """Return the function that makes a map of another, of a struct, or of a text.
+
+    Raises
+    ------
+    ValueError: the struct is a row, whose fields have no names.
+    """
+
+    def part(inner: SqlType, to_inner: SqlType) -> Callable[..., Any] | None:
+        return _part_maker(inner, to_inner, attempt=attempt, exact=exact, zone=zone)
+
+    key, value = to.items
+    if of.kind == "map":
+        parts = tuple(map(part, of.items, to.items))
+        return casts.MapOfMap(*parts) if any(parts) else None
+    if of.kind == "text":
+        return casts.MapOfText(part(TEXT, key), part(TEXT, value))
+    if is_row(of):
+        raise ValueError("a row has no names, and cannot be a map")
+    return casts.MapOfStruct(of.names, part(TEXT, key), tuple(part(e, value) for e in of.items))
 
 
 @record
@@ -538,7 +568,7 @@ def read_constant(
     ------
     PlanError: it is none, and the dialect says so before it reads a row.
     """
-    is_nested = kind.kind in ("array", "struct")
+    is_nested = kind.kind in NESTED
     made = value if is_nested and scope.dialect.name == "duckdb" else cast(value, kind, scope)
     if made is value and is_nested:
         raise no_common_type_error(node, scope, [kind, value.type], "choice")

@@ -36,7 +36,7 @@ from reactive.languages.sql.expressions.casts import align
 from reactive.languages.sql.runtime import arrays, rows
 from reactive.languages.sql.runtime.intervals import Interval
 from reactive.languages.sql.terms.common_types import Place
-from reactive.languages.sql.terms.types import ANY
+from reactive.languages.sql.terms.types import ANY, NESTED
 from reactive.languages.sql.terms.values import (
     TypedValue,
     as_optional,
@@ -77,9 +77,9 @@ def common_type_place(symbol: str) -> Place:
 
 
 def are_ordered_by_parts(left: TypedValue, right: TypedValue, scope: Scope) -> bool:
-    """Return True if both values are rows, or both are arrays."""
+    """Return True if both values are rows, or both are arrays or maps."""
     kinds = {left.type.kind, right.type.kind}
-    return kinds in ({"struct"}, {"array"})
+    return kinds in ({"struct"}, {"array"}, {"map"})
 
 
 def by_parts(value: TypedValue) -> TypedValue:
@@ -87,7 +87,7 @@ def by_parts(value: TypedValue) -> TypedValue:
 
     `from_parts` of it is the value.
     """
-    if value.type.kind not in ("struct", "array"):
+    if value.type.kind not in NESTED:
         return value
     made = Call(constant(rank), (as_optional(value),))
     return nullable_value(made, ANY) if value.nullable else TypedValue(made, ANY)
@@ -95,7 +95,7 @@ def by_parts(value: TypedValue) -> TypedValue:
 
 def from_parts(sorted_by: Expr, of: TypedValue) -> Expr:
     """Return the value whose `by_parts` is `sorted_by`."""
-    if of.type.kind not in ("struct", "array"):
+    if of.type.kind not in NESTED:
         return sorted_by
     return Call(constant(rows.value_of_rank), (sorted_by,))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reactive.languages.sql.terms.values import TypedValue
 
 _TIMES = frozenset({"date", "time", "timestamp", "interval"})
-_KINDS = NUMBERS | _TIMES | {"bool", "text", "bytes", "array", "struct", "json"}
+_KINDS = NUMBERS | _TIMES | {"bool", "text", "bytes", "array", "map", "struct", "json"}
 """Kinds whose operators are known."""
 _INTEGERS, _TEXTS = frozenset({"int"}), frozenset({"text", "json"})
 _ADDED = _KINDS - {"bool", "json"}

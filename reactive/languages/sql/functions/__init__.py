@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.languages.sql.functions import arrays, encodings, lambdas, texts, times
+from reactive.languages.sql.functions import arrays, encodings, lambdas, maps, texts, times
 from reactive.languages.sql.json import of_duckdb
 from reactive.languages.sql.terms.calls import Maker as Maker
 from reactive.languages.sql.terms.calls import function_name as function_name
@@ -19,6 +19,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     **times.NUMBER_FUNCTIONS,
     **times.TIME_FUNCTIONS,
     **arrays.TABLE,
+    **maps.TABLE,
     **encodings.TABLE,
     **lambdas.TABLE,
     **texts.CHOICE_FUNCTIONS,
@@ -41,12 +42,12 @@ NAMES: tuple[str, ...] = tuple(
 
 _WORDS = """
 array_cosine_similarity array_grade_up array_select array_slice array_value
-array_where array_zip bar current_setting decode element_at encode
+array_where array_zip bar current_setting decode encode
 flatten format getvariable greatest_common_divisor hash
 jaro_similarity jaro_winkler_similarity
 least_common_multiple list_aggregate list_grade_up list_histogram
-list_resize list_select list_where list_zip make_timestamp_ns map
-map_entries map_extract map_keys map_values printf random
+list_resize list_select list_where list_zip make_timestamp_ns
+printf random
 sha1 sha256 struct_insert
 timezone_hour timezone_minute try_strptime txid_current unbin union_value url_decode
 uuid version

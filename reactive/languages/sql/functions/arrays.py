@@ -362,5 +362,4 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "array_extract": _element,
     "list_sum": _define_of_element(arrays.total),
     "list_avg": make_function(arrays.mean, FLOAT, ANY, nullable=True),
-    "cardinality": make_function(len, INT, ANY),
 }

@@ -16,7 +16,7 @@ from reactive.languages.sql.functions.encodings import named_groups
 from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import arrays, letters, moments, rows, texts
 from reactive.languages.sql.terms.calls import Maker, arguments
-from reactive.languages.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sql_name
+from reactive.languages.sql.terms.types import ANY, BOOL, INT, NESTED, TEXT, SqlType, sql_name
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
@@ -120,7 +120,7 @@ def _base_64(node: Any, scope: Scope) -> TypedValue:
 
 def _has_text_form(kind: SqlType) -> bool:
     """Return True for a type that is cast to a text where a text is taken."""
-    return kind.kind not in ("array", "struct", "any")
+    return kind.kind not in NESTED | {"any"}
 
 
 def _concat(node: Any, scope: Scope) -> TypedValue:
@@ -403,7 +403,7 @@ def _define_extreme(function: Any, builtin: Any) -> Maker:
     def translate(node: Any, scope: Scope) -> TypedValue:
         found = tuple(scope.value(each) for each in arguments(node))
         values, kind = equal_types(found, scope, node)
-        if kind.kind in ("struct", "array"):
+        if kind.kind in NESTED:
             by_rank = rows.greatest if builtin is max else rows.least
             return nullable_value(Call(constant(by_rank), tuple(map(as_optional, values))), kind)
         if not any(value.nullable for value in values):

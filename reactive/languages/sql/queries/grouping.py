@@ -466,6 +466,8 @@ def unnested_value(argument: Any, scope: Scope) -> TypedValue:
     value = scope.value(argument)
     if fields_of(value.type):
         raise scope.error(argument, "a struct has no elements to unnest", "name its fields")
+    if value.type.kind == "map":
+        raise scope.error(argument, "a map has no elements to unnest", "unnest(map_entries(m))")
     return value
 
 

@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import ROUND_DOWN, ROUND_HALF_UP, ROUND_UP, Context, Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
@@ -312,6 +312,86 @@ class StructText:
 
 
 @record
+class MapText:
+    """The text of a map: `{a=1, 'b c'=NULL}`."""
+
+    key: Callable[..., Any]
+    value: Callable[..., Any]
+
+    def __call__(self, entries: tuple[Any, ...]) -> str:
+        shown = [f"{self.key(k)}={'NULL' if v is None else self.value(v)}" for k, v in entries]
+        return f"{{{', '.join(shown)}}}"
+
+
+def map_of(entries: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:
+    """Return a map, which is a tuple of pairs in their order.
+
+    Raises
+    ------
+    ValueError: a key is NULL, or there twice.
+
+    >>> map_of([("b", 1), ("a", None)])
+    (('b', 1), ('a', None))
+    """
+    made = tuple(entries)
+    keys = {key if key == key else math.nan for key, _ in made}
+    if None in keys:
+        raise ValueError("the keys of a map cannot be NULL")
+    if len(keys) < len(made):
+        raise ValueError("the keys of a map must be unique")
+    return made
+
+
+def _converted(function: Callable[..., Any] | None, value: Any) -> Any:
+    return value if function is None or value is None else function(value)
+
+
+@record
+class MapOfMap:
+    """Makes a map another, by functions of its keys and of its values."""
+
+    key: Callable[..., Any] | None
+    value: Callable[..., Any] | None
+
+    def __call__(self, entries: tuple[Any, ...]) -> tuple[Any, ...]:
+        return map_of([(_converted(self.key, k), _converted(self.value, v)) for k, v in entries])
+
+
+@record
+class MapOfStruct:
+    """Makes a map of a struct, with the names of its fields as the keys."""
+
+    names: tuple[str, ...]
+    key: Callable[..., Any] | None
+    values: tuple[Callable[..., Any] | None, ...]
+
+    def __call__(self, fields: tuple[Any, ...]) -> tuple[Any, ...]:
+        parts = zip(self.names, self.values, fields, strict=True)
+        return map_of([(_converted(self.key, name), _converted(to, v)) for name, to, v in parts])
+
+
+@record
+class MapOfText:
+    """Reads a map from its text: `{a=1, 'b c'=NULL}`."""
+
+    key: Callable[..., Any] | None
+    value: Callable[..., Any] | None
+
+    def __call__(self, text: str) -> tuple[Any, ...]:
+        plain, place = text.strip(), 1
+        if plain[:1] != "{" or plain[-1:] != "}" or len(plain) < 2:
+            raise ValueError(f"{text!r:.100} is no map")
+        inner, place, found = plain[1:-1], 0, list[tuple[Any, Any]]()
+        while inner.strip() and place <= len(inner):
+            key, behind = _next_item(inner, place, "=")
+            if behind > len(inner) or inner[behind - 1] != "=":
+                raise ValueError(f"{text!r:.100} is no map")
+            value, place = _next_item(inner, behind)
+            found.append((_converted(self.key, key), _converted(self.value, value)))
+        return map_of(found)
+
+
+@record
 class Quoted:
     """The text of an item of a list."""
 
@@ -353,8 +433,8 @@ def items_of_text(text: str) -> list[str | None]:
     return found
 
 
-def _next_item(text: str, place: int) -> tuple[str | None, int]:
-    """Return an item, None for NULL, and the place behind its comma; raise if it does not end."""
+def _next_item(text: str, place: int, end: str = ",") -> tuple[str | None, int]:
+    """Return an item, None for NULL, and the place behind its `end`; raise if it does not end."""
     letters, depth, quote, was_quoted = list[str](), 0, "", False
     while place < len(text):
         letter = text[place]
@@ -369,8 +449,10 @@ def _next_item(text: str, place: int) -> tuple[str | None, int]:
             if not depth:
                 letters.clear()
             letters.append(letter if depth else "")
-        elif letter == "," and not depth:
+        elif letter == end and not depth:
             break
+        elif was_quoted and not depth and letter.isspace():
+            pass  # between a quote and the end of its item
         else:
             depth += (letter in "[{(") - (letter in "]})")
             letters.append(letter)

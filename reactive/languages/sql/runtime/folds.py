@@ -254,6 +254,16 @@ def most_frequent(values: Iterable[Any], count: int | None) -> tuple[Any, ...] |
     return tuple(found[:count]) or None
 
 
+def histogram(values: Iterable[Any]) -> tuple[tuple[Any, int], ...] | None:
+    """Return the map from each value to its number of rows, the least value first; NULL of none.
+
+    >>> histogram(["b", "a", "b"])
+    (('a', 1), ('b', 2))
+    """
+    counts = Counter(values)
+    return tuple((value, counts[value]) for value in sorted(counts, key=item_key)) or None
+
+
 def extremes(values: Iterable[Any], count: int, greatest: bool) -> tuple[Any, ...] | None:
     """Return the `count` least or greatest values, in their order; NULL of none."""
     return tuple(sorted(values, key=item_key, reverse=greatest)[:count]) or None

@@ -47,6 +47,8 @@ def _declared_name(kind: SqlType) -> str:
         return f"STRUCT({', '.join(map(' '.join, zip(names, items, strict=True)))})"
     if kind.kind == "array":
         return f"{_declared_name(kind.items[0])}[]"
+    if kind.kind == "map":
+        return f"MAP({', '.join(map(_declared_name, kind.items))})"
     return "REAL" if kind.kind == "float" and kind.size == 4 else sql_name(kind)
 
 

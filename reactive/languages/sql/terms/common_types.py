@@ -32,6 +32,7 @@ from reactive.languages.sql.terms.types import (
     ANY,
     FLOAT,
     INTERVAL,
+    NESTED,
     NULL,
     NUMBERS,
     SqlType,
@@ -52,7 +53,6 @@ MOMENTS = frozenset({"date", "timestamp", "timestamptz"})
 COMPARED: frozenset[Place] = frozenset({"equality", "order"})
 OVER_TEXT = frozenset({"bytes", "uuid"})
 """Kinds that a text becomes in a column of DuckDB; beside the others the column has texts."""
-NESTED = frozenset({"array", "struct"})
 
 
 def common_type(dialect: str, place: Place, left: SqlType, right: SqlType) -> SqlType | None:
@@ -77,6 +77,12 @@ def common_type(dialect: str, place: Place, left: SqlType, right: SqlType) -> Sq
         return ANY
     if kinds == {"array"}:
         return _common_array(dialect, place, left, right)
+    if kinds == {"map"}:
+        inner: Place = "column" if place == "equality" else place
+        parts = zip(left.items, right.items, strict=True)
+        made = [common_type(dialect, inner, *pair) for pair in parts]
+        items = tuple(each for each in made if each is not None)
+        return SqlType("map", items=items) if len(items) == len(made) else None
     if kinds == {"struct"} and dialect == "duckdb":
         return _common_struct(place, left, right)
     if kinds <= NUMBERS:

@@ -42,6 +42,7 @@ Kind: TypeAlias = Literal[
     "json",
     "jsonb",
     "array",
+    "map",
     "struct",
     "any",
 ]
@@ -52,7 +53,8 @@ class SqlType:
     """A SQL type.
 
     Decimals have `precision` and `scale`, integers a `size` in bytes. `items` are the type of the
-    elements of an array (one), or the types of the fields of a struct, which `names` names. For an
+    elements of an array (one), those of the keys and the values of a map, whose values are tuples
+    of pairs, or the types of the fields of a struct, which `names` names. For an
     object ("any") `record` is the kind of its class, whose fields a text may read, or None.
 
     In SQLite, `affinity` is that of a column or a CAST, `collation` orders texts, and `is_collated`
@@ -97,6 +99,8 @@ ANY = SqlType("any")
 """An unknown type."""
 
 NUMBERS = frozenset({"int", "float", "decimal"})
+NESTED = frozenset({"array", "map", "struct"})
+"""Kinds whose values are tuples of other values."""
 OF_PYTHON: dict[Any, SqlType] = {
     bool: BOOL,
     int: INT,
@@ -145,7 +149,7 @@ _SAMPLES: dict[str, Any] = {
 
 def has_sample(kind: SqlType) -> bool:
     """Return True if all values of a type are of one class, so that `sample_of` has one."""
-    if kind.kind in ("array", "struct"):
+    if kind.kind in NESTED:
         return bool(kind.items) and all(map(has_sample, kind.items))
     return kind.kind in _SAMPLES and kind != MOMENT and kind.affinity is None
 
@@ -156,8 +160,9 @@ def sample_of(kind: SqlType) -> Any:
     >>> sample_of(SqlType("array", items=(INT,)))
     (1,)
     """
-    if kind.kind in ("array", "struct"):
-        return tuple(map(sample_of, kind.items))
+    if kind.kind in NESTED:
+        parts = tuple(map(sample_of, kind.items))
+        return (parts,) if kind.kind == "map" else parts
     return _SAMPLES[kind.kind]
 
 
@@ -184,7 +189,7 @@ def hint_of(kind: SqlType, *, nullable: bool) -> Any:
     >>> hint_of(INT, nullable=False)
     <class 'int'>
     """
-    hint = tuple if kind.kind in ("array", "struct") else HINTS.get(kind.kind, Any)
+    hint = tuple if kind.kind in NESTED else HINTS.get(kind.kind, Any)
     if kind.affinity is not None and kind.kind == "any":
         hint = OF_AFFINITIES.get(kind.affinity, OF_AFFINITIES["BLOB"])
     return Optional[hint] if nullable and hint is not Any else hint  # noqa: UP045
@@ -200,6 +205,8 @@ def full_hint_of(kind: SqlType) -> Any:
         return GenericAlias(tuple, (full_hint_of(kind.items[0]), ...))
     if kind.kind == "struct":
         return GenericAlias(tuple, tuple(map(full_hint_of, kind.items)))
+    if kind.kind == "map":
+        return GenericAlias(tuple, (GenericAlias(tuple, tuple(map(full_hint_of, kind.items))), ...))
     return hint_of(kind, nullable=False)
 
 
@@ -320,6 +327,9 @@ def type_of_sql(declared: Any, *, exact: bool = True) -> SqlType | None:
             if (items)
             else SqlType("array", items=(ANY,))
         )
+    if name == "MAP" and len(declared.expressions) == 2:
+        of_map = [type_of_sql(each, exact=exact) for each in declared.expressions]
+        return SqlType("map", items=tuple(kind or ANY for kind in of_map))
     if name == "STRUCT":
         fields = [
             (each.name, type_of_sql(each.args["kind"], exact=exact))
@@ -364,8 +374,9 @@ def common(left: SqlType, right: SqlType) -> SqlType:
         return (
             INSTANT if "timestamptz" in kinds else MOMENT if MOMENT in (left, right) else TIMESTAMP
         )
-    if kinds == {"array"} and left.items and right.items:
-        return SqlType("array", items=(common(left.items[0], right.items[0]),))
+    if kinds in ({"array"}, {"map"}) and left.items and right.items:
+        parts = zip(left.items, right.items, strict=True)
+        return SqlType(left.kind, items=tuple(common(*pair) for pair in parts))
     if "text" in kinds:
         return right if left.kind == "text" else left
     return left
@@ -435,6 +446,8 @@ def sql_name(kind: SqlType) -> str:
             return f"DECIMAL({kind.precision or 18},{kind.scale or 0})"
         case "array":
             return f"{sql_name(kind.items[0])}[]"
+        case "map":
+            return f"MAP({', '.join(map(sql_name, kind.items))})"
         case other:
             return _NAMES.get(other, other.upper())
 

@@ -110,6 +110,18 @@ class DuckDBGrammar(DuckDB):
                 found.set("this", found.this[1:])  # as `.5` is DECIMAL(1,1), and 0.5 is not
             return found
 
+        def _parse_map(self) -> Any:
+            """Parse a map; brackets behind `map {...}` read a key of the map."""
+            found = super()._parse_map()
+            innermost = found.this if isinstance(found, exp.ToMap) else None
+            while isinstance(innermost, exp.Bracket) and isinstance(innermost.this, exp.Bracket):
+                innermost = innermost.this
+            if not isinstance(innermost, exp.Bracket):
+                return found
+            whole = found.this
+            innermost.set("this", exp.ToMap(this=innermost.this))
+            return whole
+
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
             read = super()._parse_interval
             return with_whole_text(self, lambda: read(*args, **options))
