@@ -6,7 +6,8 @@
                     TRUE where it is TRUE for every row, NULL otherwise
     x IN (q)        x = ANY (q)
 
-A comparison with NULL is NULL. Rows of several values are equal where all their values are.
+A comparison with NULL is NULL. Rows of several values are equal where all their values are, and
+ordered by the first values that differ.
 
 Cost: of an equation, a look-up; of another comparison, the distinct rows up to the first that
 decides, or one comparison where all values are of one class that has a total order. Inside a
@@ -81,10 +82,15 @@ class Quantifier:
 
 
 def _compare_by_symbol(symbol: str, row: tuple[Any, ...], other: tuple[Any, ...]) -> Truth:
-    """Compare two rows: `!=` is NOT of `==`, which is AND of the values."""
+    """Compare two rows: `!=` is NOT of `==`, which is AND of the values.
+
+    `<` and its kind are decided by the first values that differ, and are NULL if one before is.
+    """
     if symbol == "!=":
         equal = _compare_by_symbol("==", row, other)
         return None if equal is None else not equal
+    if symbol != "==":
+        return _compare_in_order(symbol, row, other)
     found: Truth = True
     for mine, theirs in zip(row, other, strict=True):
         if mine is None or theirs is None:
@@ -92,6 +98,16 @@ def _compare_by_symbol(symbol: str, row: tuple[Any, ...], other: tuple[Any, ...]
         elif not OPERATORS[symbol](mine, theirs):
             return False
     return found
+
+
+def _compare_in_order(symbol: str, row: tuple[Any, ...], other: tuple[Any, ...]) -> Truth:
+    """Compare two rows by `<` or its kind."""
+    for mine, theirs in zip(row, other, strict=True):
+        if mine is None or theirs is None:
+            return None
+        if mine != theirs:
+            return bool(OPERATORS[symbol](mine, theirs))
+    return symbol in ("<=", ">=")
 
 
 class RankedRows:

@@ -23,7 +23,7 @@ PLAYED = {
     "queries": 86,
     "queries_duckdb": 10,
     "subqueries": 50,
-    "subqueries_duckdb": 14,
+    "subqueries_duckdb": 22,
     "functions": 12,
     "functions_sqlite": 3,
     "outer_only": 6,

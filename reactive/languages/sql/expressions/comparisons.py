@@ -11,6 +11,7 @@ tested first.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,11 @@ def comparison(
 ) -> Expr:
     """Return the condition that a comparison of values of any types is TRUE."""
     left, right = align(node, scope, left, right, place=common_type_place(symbol))
+    return compare_aligned(symbol, left, right, scope)
+
+
+def compare_aligned(symbol: str, left: TypedValue, right: TypedValue, scope: Scope) -> Expr:
+    """Return the condition that a comparison of values of one type is TRUE."""
     if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
         return conjunction((*present(left, right), total_order(symbol, left, right)))
     return compare_values(symbol, left, right)
@@ -128,6 +134,23 @@ def compare_values(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
     return conjunction((*before, test, *behind))
 
 
+def compare_in_order(
+    symbol: str,
+    pairs: Sequence[tuple[TypedValue, TypedValue]],
+    compare: Callable[[str, TypedValue, TypedValue], Expr],
+) -> Expr:
+    """Return the test of `<` and its kind for rows: the first pair that differs decides.
+
+    `compare` makes the test of one pair that a comparison is TRUE.
+    """
+    equal = [compare("==", *pair) for pair in pairs[:-1]]
+    made: list[Expr] = []
+    for place, pair in enumerate(pairs):
+        own = symbol if place == len(pairs) - 1 else symbol[0]
+        made.append(all_of(*equal[:place], compare(own, *pair)))
+    return any_of(*made)
+
+
 def _as_lengths(left: TypedValue, right: TypedValue) -> tuple[TypedValue, TypedValue]:
     """Return intervals that are compared: a constant as its length, without months.
 
@@ -180,12 +203,14 @@ def _without_own_null(value: TypedValue) -> TypedValue:
 
 
 def in_range(
-    wanted: bool, one: TypedValue, low: TypedValue, two: TypedValue, high: TypedValue
+    wanted: bool, one: TypedValue, low: TypedValue, two: TypedValue, high: TypedValue, scope: Scope
 ) -> Expr:
     """Return the test `one >= low and two <= high`, or its opposite if not `wanted`."""
     if wanted:
-        return all_of(compare_values(">=", one, low), compare_values("<=", two, high))
-    return any_of(compare_values("<", one, low), compare_values(">", two, high))
+        return all_of(
+            compare_aligned(">=", one, low, scope), compare_aligned("<=", two, high, scope)
+        )
+    return any_of(compare_aligned("<", one, low, scope), compare_aligned(">", two, high, scope))
 
 
 def among_constants(value: TypedValue, items: tuple[Expr, ...], *, wanted: bool) -> Expr:

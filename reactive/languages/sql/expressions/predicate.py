@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, Operation
+from optimizer.expr import (
+    FALSE,
+    NONE,
+    TRUE,
+    Call,
+    Conditional,
+    Expr,
+    Item,
+    Operation,
+    constant,
+)
 from reactive.languages.sql.expressions.casts import align, apply, cast, maybe, read_constant
 from reactive.languages.sql.expressions.comparisons import (
     COMPARISONS,
@@ -28,6 +38,7 @@ from reactive.languages.sql.expressions.comparisons import (
     are_ordered_by_parts,
     as_boolean,
     common_type_place,
+    compare_in_order,
     compare_values,
     comparison,
     in_range,
@@ -111,6 +122,10 @@ def may_be_null(node: Any, scope: Scope) -> bool:
             return any(may_be_null(part, scope) for part in _flat(node, type(node)))
         case exp.Exists() | exp.Is() | exp.NullSafeEQ() | exp.NullSafeNEQ():
             return False
+        case exp.In() | exp.Between() if (
+            isinstance(without_row_call(node.this), exp.Tuple) and not scope.dialect.total_rows
+        ):
+            return True  # its fields may be NULL, and the row is not
         case exp.In() | exp.Between() if node.args.get("query") is None:
             parts = (node.this, *node.expressions, node.args.get("low"), node.args.get("high"))
             return any(scope.value(part).nullable for part in parts if part is not None)
@@ -201,9 +216,9 @@ def _has_array(node: Any) -> bool:
 
 
 def _quantifier(node: Any) -> str | None:
-    """Return "any" or "all" for a quantified side (ALL may be parsed as a function), else None."""
-    if isinstance(node, exp.Anonymous) and str(node.this).lower() == "all":
-        return "all"
+    """Return "any" or "all" for a quantified side, else None; ALL and SOME may be calls."""
+    if isinstance(node, exp.Anonymous):
+        return {"all": "all", "some": "any"}.get(str(node.this).lower())
     return {exp.Any: "any", exp.All: "all"}.get(type(node))
 
 
@@ -256,12 +271,17 @@ def _compare_with_array(node: Any, scope: Scope) -> TypedValue:
 
 
 def _are_rows(node: Any) -> bool:
-    return isinstance(_without_row_call(node.left), exp.Tuple) and isinstance(
-        _without_row_call(node.right), exp.Tuple
-    )
+    """Return True for a comparison of two rows, of which one may be a query."""
+    sides = [without_row_call(side) for side in (node.left, node.right)]
+    rows = [isinstance(side, exp.Tuple) for side in sides]
+    return all(rows) or (any(rows) and any(_is_query(side) for side in sides))
 
 
-def _without_row_call(node: Any) -> Any:
+def _is_query(node: Any) -> bool:
+    return isinstance(node, exp.Subquery | exp.Query)
+
+
+def without_row_call(node: Any) -> Any:
     """Return the tuple `(a, b)` for `row(a, b)`; any other node as it is."""
     if isinstance(node, exp.Anonymous) and str(node.this).lower() == "row":
         return exp.Tuple(expressions=list(node.expressions))
@@ -270,31 +290,49 @@ def _without_row_call(node: Any) -> Any:
 
 def _compare_rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """Return the test of a comparison of rows field by field; refuse rows of different lengths."""
-    lefts, rights = (_without_row_call(side).expressions for side in (node.left, node.right))
-    if len(lefts) != len(rights):
-        raise scope.error(node, f"rows of {len(lefts)} and of {len(rights)} fields are compared")
-    fields = [
-        (scope.value(left), scope.value(right)) for left, right in zip(lefts, rights, strict=True)
-    ]
+    left, right = (_row_fields(side, node, scope) for side in (node.left, node.right))
+    fields = _pair_fields(left, right, node, scope)
     symbol = COMPARISONS[type(node)]
     return _compare_fields(symbol if wanted else OPPOSITE[symbol], fields, node, scope)
+
+
+def _row_fields(side: Any, node: Any, scope: Scope) -> list[TypedValue]:
+    """Return the values of a row: written out, or of the only row of a query."""
+    row = without_row_call(side)
+    if isinstance(row, exp.Tuple):
+        return [scope.value(each) for each in row.expressions]
+    if not _is_query(row):
+        raise scope.error(node, "a row is compared with a row")
+    value = scope.row_subquery(row)
+    items = [Item(value.expr, constant(place)) for place in range(len(value.type.items))]
+    return [
+        TypedValue(item, kind, (value.expr, item))
+        for item, kind in zip(items, value.type.items, strict=True)
+    ]
+
+
+def _pair_fields(
+    left: Sequence[TypedValue], right: Sequence[TypedValue], node: Any, scope: Scope
+) -> list[tuple[TypedValue, TypedValue]]:
+    """Return the fields of two rows in pairs; refuse rows of different lengths."""
+    if len(left) != len(right):
+        raise scope.error(node, f"rows of {len(left)} and of {len(right)} fields are compared")
+    return list(zip(left, right, strict=True))
 
 
 def _compare_fields(
     symbol: str, fields: Sequence[tuple[TypedValue, TypedValue]], node: Any, scope: Scope
 ) -> Expr:
     """Return the test of two rows as pairs of fields; the first pair that differs decides."""
-    tests = {s: [comparison(s, a, b, node, scope) for a, b in fields] for s in ("==", "!=")}
+
+    def compare(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
+        return comparison(symbol, left, right, node, scope)
+
     if symbol == "==":
-        return all_of(*tests["=="])
+        return all_of(*(compare(symbol, *pair) for pair in fields))
     if symbol == "!=":
-        return any_of(*tests["!="])
-    made: list[Expr] = []
-    for place, (left, right) in enumerate(fields):
-        is_last = place == len(fields) - 1
-        own = symbol if is_last else symbol[0]
-        made.append(all_of(*tests["=="][:place], comparison(own, left, right, node, scope)))
-    return any_of(*made)
+        return any_of(*(compare(symbol, *pair) for pair in fields))
+    return compare_in_order(symbol, fields, compare)
 
 
 # Other conditions.
@@ -309,7 +347,7 @@ def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         array = apply(rows.among, BOOL, scope.value(node.this), scope.value(field))
         return of_value(array, wanted=wanted)
     value = scope.value(node.this)
-    if isinstance(_without_row_call(node.this), exp.Tuple) and not scope.dialect.total_rows:
+    if isinstance(without_row_call(node.this), exp.Tuple) and not scope.dialect.total_rows:
         return _in_rows(node, scope, wanted=wanted)
     if not node.expressions:
         return FALSE if wanted else TRUE
@@ -329,10 +367,12 @@ def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 def _in_rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """Return the test that a row is IN listed rows, by a comparison with each."""
-    tests = [
-        _is(exp.EQ(this=node.this.copy(), expression=each.copy()), scope, wanted=wanted)
-        for each in node.expressions
-    ]
+    symbol = "==" if wanted else "!="
+    left = _row_fields(node.this, node, scope)
+    tests = []
+    for each in node.expressions:
+        fields = _pair_fields(left, _row_fields(each, node, scope), node, scope)
+        tests.append(_compare_fields(symbol, fields, node, scope))
     return any_of(*tests) if wanted else all_of(*tests)
 
 
@@ -341,9 +381,9 @@ def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     other = node.expression
     take(other)
     if scope.dialect.name == "postgres" and isinstance(other, exp.Null):
-        row = _without_row_call(node.this)
+        row = without_row_call(node.this)
         while isinstance(row, exp.Paren):
-            row = _without_row_call(row.this)
+            row = without_row_call(row.this)
         if isinstance(row, exp.Tuple):
             return _row_is_null(row, node, scope, wanted=wanted)
     wanted = wanted is not bool(node.args.get("negate"))
@@ -375,7 +415,10 @@ def _test_distinct(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 def _test_between(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """Return the test that BETWEEN is TRUE, or that it is FALSE if not `wanted`."""
-    value, low, high = (scope.value(node.args[each]) for each in ("this", "low", "high"))
+    parts = [node.args[each] for each in ("this", "low", "high")]
+    if isinstance(without_row_call(parts[0]), exp.Tuple) and not scope.dialect.total_rows:
+        return _row_between(parts, node, scope, wanted=wanted)
+    value, low, high = map(scope.value, parts)
     if scope.dialect.name == "duckdb":
         one, low, high = align(node, scope, value, low, high, place="order")
         two = one
@@ -383,6 +426,31 @@ def _test_between(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         one, low = align(node, scope, value, low, place="order")
         two, high = align(node, scope, value, high, place="order")
     if node.args.get("symmetric"):
-        ways = [in_range(wanted, one, low, two, high), in_range(wanted, two, high, one, low)]
+        ways = [
+            in_range(wanted, one, low, two, high, scope),
+            in_range(wanted, two, high, one, low, scope),
+        ]
         return any_of(*ways) if wanted else all_of(*ways)
-    return in_range(wanted, one, low, two, high)
+    return in_range(wanted, one, low, two, high, scope)
+
+
+def _row_between(parts: Sequence[Any], node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    """Return the test that a row is BETWEEN two others, or not if not `wanted`."""
+    value, low, high = (_row_fields(each, node, scope) for each in parts)
+    above, below = (_pair_fields(value, each, node, scope) for each in (low, high))
+
+    def test(at_least: str, at_most: str) -> list[Expr]:
+        return [
+            _compare_fields(at_least, above, node, scope),
+            _compare_fields(at_most, below, node, scope),
+        ]
+
+    def within() -> Expr:
+        return all_of(*test(">=", "<=")) if wanted else any_of(*test("<", ">"))
+
+    if not node.args.get("symmetric"):
+        return within()
+    ways = [within()]
+    above, below = below, above
+    ways.append(within())
+    return any_of(*ways) if wanted else all_of(*ways)

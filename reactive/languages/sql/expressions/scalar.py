@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Slot, tuple_of
+from optimizer.expr import Slot
 from reactive.languages.sql import functions
 from reactive.languages.sql.aggregates import kinds as aggregates
 from reactive.languages.sql.expressions import arithmetic, collations, zones
 from reactive.languages.sql.expressions.casts import apply, cast
 from reactive.languages.sql.expressions.operands import check_operands
 from reactive.languages.sql.expressions.predicate import condition_value
+from reactive.languages.sql.functions import structs
 from reactive.languages.sql.json import of_duckdb
 from reactive.languages.sql.postgres import operators
 from reactive.languages.sql.postgres.forms import decimal_of_text
@@ -37,7 +38,6 @@ from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     ArgumentError,
     TypedValue,
-    as_optional,
     literal_value,
 )
 
@@ -82,7 +82,7 @@ def value(node: Any, scope: Scope) -> TypedValue:
         case exp.Collate() if scope.dialect.name == "duckdb":
             return collations.translate_collate(node, scope)
         case exp.Tuple():
-            return _translate_row(node, scope)
+            return structs.row_of(node, scope)
         case exp.Lambda() if scope.dialect.name == "duckdb":
             return of_duckdb.lambda_or_arrow(node, scope)
         case exp.Dot():
@@ -268,11 +268,3 @@ def checked_length(declared: Any, scope: Scope) -> int | None:
     if length is not None and declared.this.value in ("CHAR", "NCHAR", "BPCHAR"):
         raise scope.error(declared, "CHAR(n) pads with blanks, and is not supported", "VARCHAR(n)")
     return length
-
-
-def _translate_row(node: Any, scope: Scope) -> TypedValue:
-    """Return `(a, b)` as one value."""
-    values = [scope.value(each) for each in node.expressions]
-    names = tuple(f"column{place}" for place in range(len(values)))
-    kind = SqlType("struct", items=tuple(v.type for v in values), names=names)
-    return TypedValue(tuple_of(*map(as_optional, values)), kind)

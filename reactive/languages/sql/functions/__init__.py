@@ -9,7 +9,15 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.languages.sql.functions import arrays, encodings, lambdas, maps, texts, times
+from reactive.languages.sql.functions import (
+    arrays,
+    encodings,
+    lambdas,
+    maps,
+    structs,
+    texts,
+    times,
+)
 from reactive.languages.sql.json import of_duckdb
 from reactive.languages.sql.terms.calls import Maker as Maker
 from reactive.languages.sql.terms.calls import function_name as function_name
@@ -20,6 +28,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     **times.TIME_FUNCTIONS,
     **arrays.TABLE,
     **maps.TABLE,
+    **structs.TABLE,
     **encodings.TABLE,
     **lambdas.TABLE,
     **texts.CHOICE_FUNCTIONS,
@@ -48,7 +57,7 @@ jaro_similarity jaro_winkler_similarity
 least_common_multiple list_aggregate list_grade_up list_histogram
 list_resize list_select list_where list_zip make_timestamp_ns
 printf random
-sha1 sha256 struct_insert
+sha1 sha256
 timezone_hour timezone_minute try_strptime txid_current unbin union_value url_decode
 uuid version
 """

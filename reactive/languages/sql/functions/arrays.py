@@ -1,4 +1,4 @@
-"""The functions of arrays and structs.
+"""The functions of arrays.
 
 How a line of a table of functions becomes a value.
 
@@ -153,22 +153,9 @@ def bracket(node: Any, scope: Scope) -> TypedValue:
             for each, number in ((first, 1), (last, -1))
         )
         return apply(arrays.slice_of, value.type, value, *ends)
-    if value.type.kind == "struct" or value.type.record is not None:
-        return scope.field(value, str(place.name), node)
     if value.type.kind == "json":
         return maybe(trees.item, value.type, value, scope.value(place))
     return maybe(arrays.element, element_type(value), value, scope.value(place))
-
-
-def struct_of(node: Any, scope: Scope) -> TypedValue:
-    """Return the tuple of `{'a': 1}`, `struct_pack(a := 1)` or `row(1, 2)`."""
-    names, values = [], []
-    for place, each in enumerate(node.expressions):
-        is_named = isinstance(each, exp.PropertyEQ)
-        names.append(each.this.name if is_named else f"column{place}")
-        values.append(scope.value(each.expression if is_named else each))
-    kind = SqlType("struct", items=tuple(v.type for v in values), names=tuple(names))
-    return TypedValue(tuple_of(*map(as_optional, values)), kind)
 
 
 def _translate_series(node: Any, scope: Scope) -> TypedValue:
@@ -298,10 +285,6 @@ def _array_to_string(node: Any, scope: Scope) -> TypedValue:
     return maybe(arrays.Joined(separator.expr.value), TEXT, array)
 
 
-def _read_struct_field(node: Any, scope: Scope) -> TypedValue:
-    return scope.field(scope.value(node.this), node.expression.name, node)
-
-
 def _sort_list(node: Any, scope: Scope) -> TypedValue:
     """Translate LIST_SORT and LIST_REVERSE_SORT; NULL is last unless the call says otherwise."""
     value = scope.value(node.this)
@@ -319,8 +302,6 @@ def _is_true(node: Any) -> bool:
 TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Array: array_of,
     exp.Bracket: bracket,
-    exp.Struct: struct_of,
-    exp.StructExtract: _read_struct_field,
     exp.ArraySize: make_function(len, INT, ANY),
     exp.ArrayContains: _define_with_element(arrays.is_in, BOOL, knows_null=True),
     exp.ArrayContainsAll: make_function(arrays.contains_all, BOOL, ANY, ANY),
@@ -350,7 +331,6 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.ArrayMax: _define_of_element(arrays.greatest),
     exp.ArrayToString: _array_to_string,
     exp.GenerateSeries: _translate_series,
-    "row": struct_of,
     "list_position": _define_with_element(arrays.place_of, INT, knows_null=True),
     "array_position": _define_with_element(arrays.place_of, INT, knows_null=True),
     "list_reverse": make_function(arrays.backwards, SAME, ANY),

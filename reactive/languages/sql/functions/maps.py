@@ -20,6 +20,7 @@ from sqlglot import exp
 from optimizer.expr import NONE, Call, Parameter, tuple_of
 from reactive.languages.sql.expressions.casts import apply, cast, equal_types, maybe
 from reactive.languages.sql.functions import arrays
+from reactive.languages.sql.functions.structs import extract
 from reactive.languages.sql.runtime.casts import map_of
 from reactive.languages.sql.terms.calls import Maker, arguments, function_name
 from reactive.languages.sql.terms.types import ANY, BOOL, INT, NULL, SqlType, sql_name
@@ -260,8 +261,10 @@ def _define_look_up(
 
 
 def _bracket(node: Any, scope: Scope) -> TypedValue:
-    """Translate `m[key]`; brackets behind other values are those of arrays."""
+    """Translate `m[key]` and `s['field']`; brackets behind other values are those of arrays."""
     value = scope.value(node.this)
+    if value.type.kind == "struct" or value.type.record is not None:
+        return extract(value, node.expressions[0], node, scope)
     if value.type.kind != "map":
         return arrays.bracket(node, scope)
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):

@@ -16,7 +16,16 @@ from reactive.languages.sql.functions.encodings import named_groups
 from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import arrays, letters, moments, rows, texts
 from reactive.languages.sql.terms.calls import Maker, arguments
-from reactive.languages.sql.terms.types import ANY, BOOL, INT, NESTED, TEXT, SqlType, sql_name
+from reactive.languages.sql.terms.types import (
+    ANY,
+    BOOL,
+    INT,
+    NESTED,
+    TEXT,
+    SqlType,
+    is_row,
+    sql_name,
+)
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     TypedValue,
@@ -416,7 +425,17 @@ def _define_extreme(function: Any, builtin: Any) -> Maker:
 
 
 def _translate_typeof(node: Any, scope: Scope) -> TypedValue:
-    return literal_value(sql_name(scope.value(arguments(node)[0]).type))
+    """Translate TYPEOF; refuse structs with names, which DuckDB quotes if they are its words."""
+    kind = scope.value(arguments(node)[0]).type
+    if _names_fields(kind):
+        raise scope.error(node, "typeof() of a struct with names is not supported")
+    return literal_value(sql_name(kind))
+
+
+def _names_fields(kind: SqlType) -> bool:
+    """Return True if a type is a struct with names, or contains one."""
+    is_named = kind.kind == "struct" and not is_row(kind)
+    return is_named or any(map(_names_fields, kind.items))
 
 
 def _take_first_argument(node: Any, scope: Scope) -> TypedValue:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from optimizer.expr import Call, constant, tuple_of
 from reactive.languages.sql.expressions.casts import apply, argument, cast, equal_types, maybe
 from reactive.languages.sql.functions import arrays as common_arrays
-from reactive.languages.sql.functions import texts
+from reactive.languages.sql.functions import structs, texts
 from reactive.languages.sql.json import documents
 from reactive.languages.sql.json import of_postgres as json
 from reactive.languages.sql.postgres import (
@@ -572,7 +572,7 @@ OF_ARRAYS: dict[str | type[exp.Expr], Maker] = {
     "array_fill": _translate_array_fill,
     "trim_array": define_form(arrays.shortened, None, ARRAY, INT4),
     "generate_series": _series,
-    "row": common_arrays.struct_of,
+    "row": structs.row_of,
     "num_nulls": define_form(arrays.nulls_among, INT4, ANY, many=True, asks_null=True),
     "num_nonnulls": define_form(arrays.values_among, INT4, ANY, many=True, asks_null=True),
 }

@@ -66,8 +66,10 @@ from reactive.languages.sql.expressions.comparisons import (
     all_of,
     any_of,
     by_parts,
+    compare_in_order,
     compare_values,
 )
+from reactive.languages.sql.expressions.predicate import without_row_call
 from reactive.languages.sql.expressions.zones import check_alike, is_constant
 from reactive.languages.sql.queries.grouping import filter_rows, freed, select_values
 from reactive.languages.sql.runtime.single import any_of as any_value
@@ -124,7 +126,22 @@ def subquery(node: Any, scope: Scope) -> TypedValue:
         raise scope.error(
             node, f"a query in the place of a value has {len(query.values)} columns, not one"
         )
-    made, value = query.cut(), query.values[0]
+    return _value_of_row(query, query.values[0], correlation, scope)
+
+
+def row_subquery(node: Any, scope: Scope) -> TypedValue:
+    """Return the only row of a query, as a struct; NULL where it has no row."""
+    correlation, query = _correlate_query(node, scope)
+    kind = SqlType("struct", items=tuple(value.type for value in query.values))
+    row = TypedValue(tuple_of(*map(as_optional, query.values)), kind)
+    return _value_of_row(query, row, correlation, scope)
+
+
+def _value_of_row(
+    query: SelectQuery, value: TypedValue, correlation: Correlation, scope: Scope
+) -> TypedValue:
+    """Return a value of the only row of a query."""
+    made = query.cut()
     if not query.is_one_row:
         made, value = _only_row(made, value, scope)
     one = freed(plan.Select(made.node, made.scope.function(as_optional(value))))
@@ -190,8 +207,8 @@ def match_query(node: Any, scope: Scope, *, negated: bool) -> Expr:
             f"{len(left)} values are compared with the {len(query.values)} columns of a query",
         )
     left, query = _align_sides(left, query, node, scope)
-    if len(left) > 1 and symbol not in ("==", "!="):
-        raise scope.error(node, "rows are compared with ANY or ALL by = and <> only")
+    if len(left) > 1 and symbol not in ("==", "!=") and scope.dialect.total_rows:
+        left, query = _as_one(left), replace(query, values=_as_one(query.values))
     asked = RowComparison(left, symbol, query.cut(), correlation)
     found = _no_match(asked) if negated else _some_row_matches(asked)
     if isinstance(found, Constant):
@@ -217,6 +234,12 @@ def _align_sides(
     if sides == (left, query.values):
         return left, query
     return sides[0], replace(query, values=sides[1])
+
+
+def _as_one(values: Sequence[TypedValue]) -> tuple[TypedValue, ...]:
+    """Return a row as one value that is compared as a whole, where NULL is last."""
+    kind = SqlType("struct", items=tuple(value.type for value in values))
+    return (by_parts(TypedValue(tuple_of(*map(as_optional, values)), kind)),)
 
 
 def _is_apart(mine: TypedValue, theirs: TypedValue, scope: Scope) -> bool:
@@ -248,12 +271,15 @@ def _values_of_row(node: Any, scope: Scope) -> tuple[TypedValue, ...]:
     """Return the values of a row in parentheses; of a single value, a row of one."""
     while isinstance(node, exp.Paren):
         node = node.this
-    parts = node.expressions if isinstance(node, exp.Tuple) else [node]
+    row = without_row_call(node)
+    parts = row.expressions if isinstance(row, exp.Tuple) else [node]
     return tuple(scope.value(part) for part in parts)
 
 
 def _some_row_matches(asked: RowComparison) -> Expr:
     """Return the condition that the comparison is TRUE for some row."""
+    if _is_ordered(asked) and len(asked.left) > 1:
+        return _has_row(asked, _test_in_order(asked, _inside(asked, nullable=True)))
     if any(map(is_null, asked.left)):
         return FALSE
     tests = _tests(asked, _inside(asked, nullable=_is_ordered(asked)))
@@ -290,6 +316,10 @@ def _no_match(asked: RowComparison) -> Expr:
 def _no_row_matches(asked: RowComparison) -> Expr:
     """Return the condition that the comparison is FALSE for all rows of several values."""
     nullable = any(v.nullable for v in (*asked.left, *asked.query.values))
+    if _is_ordered(asked):
+        opposite = replace(asked, symbol=OPPOSITE[asked.symbol])
+        is_false = _test_in_order(opposite, _inside(asked, nullable=True))
+        return Operation("not", (_has_row(asked, Operation("not", (is_false,))),))
     if not nullable:
         tests = _tests(asked, _inside(asked, nullable=False))
         found = any_of(*tests) if asked.symbol == "!=" else all_of(*tests)
@@ -316,6 +346,14 @@ def _tests(asked: RowComparison, left: Sequence[TypedValue]) -> list[Expr]:
         compare_values(asked.symbol, *_without_guard(mine, column, asked.symbol))
         for mine, column in pairs
     ]
+
+
+def _test_in_order(asked: RowComparison, left: Sequence[TypedValue]) -> Expr:
+    """Return the test that a row of the query is greater, or less, by the first that differs."""
+    pairs = list(zip(left, asked.query.values, strict=True))
+    if asked.query.scope.dialect.numeric_booleans:
+        pairs = [sqlite.comparable_sides(*pair, ordered=True) for pair in pairs]
+    return compare_in_order(asked.symbol, pairs, compare_values)
 
 
 def _without_guard(

@@ -238,6 +238,10 @@ class Scope:
         """Return the value of a query in the place of a value."""
         return self._text.language.subquery(node, self)
 
+    def row_subquery(self, node: exp.Expr) -> TypedValue:
+        """Return the only row of a query, as a struct."""
+        return self._text.language.row_subquery(node, self)
+
     def exists(self, node: exp.Expr) -> Expr:
         """Return the test that a query has a row."""
         return self._text.language.exists(node, self)
@@ -533,6 +537,7 @@ class Language:
     true: Callable[[Any, Scope], Expr]
     false: Callable[[Any, Scope], Expr]
     subquery: Callable[[Any, Scope], TypedValue]
+    row_subquery: Callable[[Any, Scope], TypedValue]
     exists: Callable[[Any, Scope], Expr]
     matches: Callable[..., Expr]
     query: Callable[[Any, Scope], Any]

@@ -448,6 +448,11 @@ def sql_name(kind: SqlType) -> str:
             return f"{sql_name(kind.items[0])}[]"
         case "map":
             return f"MAP({', '.join(map(sql_name, kind.items))})"
+        case "struct" if is_row(kind):
+            return f"TUPLE({', '.join(map(sql_name, kind.items))})"
+        case "struct":
+            parts = zip(kind.names, map(sql_name, kind.items), strict=True)
+            return f"STRUCT({', '.join(f'{name} {of}' for name, of in parts)})"
         case other:
             return _NAMES.get(other, other.upper())
 

@@ -110,6 +110,13 @@ class DuckDBGrammar(DuckDB):
                 found.set("this", found.this[1:])  # as `.5` is DECIMAL(1,1), and 0.5 is not
             return found
 
+        def _parse_types(self, *args: Any, **options: Any) -> Any:
+            """Parse a type; `row(1, 2) < row(1, 3)` begins with a call, and not with a type."""
+            is_value = bool(args[0] if args else options.get("check_func"))
+            if is_value and self._curr is not None and self._curr.text.upper() == "ROW":
+                return None
+            return super()._parse_types(*args, **options)
+
         def _parse_map(self) -> Any:
             """Parse a map; brackets behind `map {...}` read a key of the map."""
             found = super()._parse_map()
