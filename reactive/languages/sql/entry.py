@@ -286,7 +286,6 @@ LANGUAGE = Language(
     true=predicate.true,
     false=predicate.false,
     subquery=query.subquery,
-    row_subquery=query.row_subquery,
     exists=query.exists,
     matches=query.match_query,
     query=read_query,

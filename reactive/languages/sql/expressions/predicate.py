@@ -303,7 +303,7 @@ def _row_fields(side: Any, node: Any, scope: Scope) -> list[TypedValue]:
         return [scope.value(each) for each in row.expressions]
     if not _is_query(row):
         raise scope.error(node, "a row is compared with a row")
-    value = scope.row_subquery(row)
+    value = scope.subquery(row, as_row=True)
     items = [Item(value.expr, constant(place)) for place in range(len(value.type.items))]
     return [
         TypedValue(item, kind, (value.expr, item))

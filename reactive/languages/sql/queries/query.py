@@ -116,32 +116,20 @@ def _correlate_query(node: Any, scope: Scope) -> tuple[Correlation, SelectQuery]
 # Queries as values.
 
 
-def subquery(node: Any, scope: Scope) -> TypedValue:
-    """Return the only value of a query; NULL where it has no row.
+def subquery(node: Any, scope: Scope, *, as_row: bool = False) -> TypedValue:
+    """Return the only value of a query, or its row as a struct; NULL where it has no row.
 
     Several rows are an error, except in SQLite, which takes any of them.
     """
     correlation, query = _correlate_query(node, scope)
-    if len(query.values) != 1:
+    made, value = query.cut(), query.values[0]
+    if as_row:
+        kind = SqlType("struct", items=tuple(each.type for each in query.values))
+        value = TypedValue(tuple_of(*map(as_optional, query.values)), kind)
+    elif len(query.values) != 1:
         raise scope.error(
             node, f"a query in the place of a value has {len(query.values)} columns, not one"
         )
-    return _value_of_row(query, query.values[0], correlation, scope)
-
-
-def row_subquery(node: Any, scope: Scope) -> TypedValue:
-    """Return the only row of a query, as a struct; NULL where it has no row."""
-    correlation, query = _correlate_query(node, scope)
-    kind = SqlType("struct", items=tuple(value.type for value in query.values))
-    row = TypedValue(tuple_of(*map(as_optional, query.values)), kind)
-    return _value_of_row(query, row, correlation, scope)
-
-
-def _value_of_row(
-    query: SelectQuery, value: TypedValue, correlation: Correlation, scope: Scope
-) -> TypedValue:
-    """Return a value of the only row of a query."""
-    made = query.cut()
     if not query.is_one_row:
         made, value = _only_row(made, value, scope)
     one = freed(plan.Select(made.node, made.scope.function(as_optional(value))))

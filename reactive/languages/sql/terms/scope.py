@@ -234,13 +234,9 @@ class Scope:
         """Return the value of a node that was computed or set before; None for others."""
         return self.values.get(id(node))
 
-    def subquery(self, node: exp.Expr) -> TypedValue:
-        """Return the value of a query in the place of a value."""
-        return self._text.language.subquery(node, self)
-
-    def row_subquery(self, node: exp.Expr) -> TypedValue:
-        """Return the only row of a query, as a struct."""
-        return self._text.language.row_subquery(node, self)
+    def subquery(self, node: exp.Expr, *, as_row: bool = False) -> TypedValue:
+        """Return the value of a query in the place of a value; a struct if it is `as_row`."""
+        return self._text.language.subquery(node, self, as_row=as_row)
 
     def exists(self, node: exp.Expr) -> Expr:
         """Return the test that a query has a row."""
@@ -536,8 +532,7 @@ class Language:
     value: Callable[[Any, Scope], TypedValue]
     true: Callable[[Any, Scope], Expr]
     false: Callable[[Any, Scope], Expr]
-    subquery: Callable[[Any, Scope], TypedValue]
-    row_subquery: Callable[[Any, Scope], TypedValue]
+    subquery: Callable[..., TypedValue]
     exists: Callable[[Any, Scope], Expr]
     matches: Callable[..., Expr]
     query: Callable[[Any, Scope], Any]
