@@ -8,6 +8,7 @@ Scopes: the variables that belong to an aggregate, and those of the clause aroun
         y    in the target: local, even if the clause has a y
         z    in no other place: local
         w    outside, but not bound there: a witness, bound by the rows in which y is n
+             (so is a part of a target, as in `n = min y + w : { ... }`)
 
 Local variables get unique names, so that equal names are one variable.
 
@@ -32,7 +33,7 @@ text alone shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from optimizer.errors import StratificationError
@@ -141,7 +142,7 @@ class _Scopes:
         Raises if a variable is used outside that is neither bound there nor can be a
         witness.
         """
-        total = self._own_target(total)
+        total = self._own_target(total, used - around)
         local, witnesses = dict[str, str](), list[str]()
         for name, at in names_within(total).items():
             if name in around:
@@ -163,15 +164,22 @@ class _Scopes:
         own = [n for n in names_within(found) if n not in around and n not in witnesses]
         return [self._rename_inner(found, inner), *self._witness_goals(found, own)]
 
-    def _own_target(self, total: TotalTerm) -> TotalTerm:
-        """Return the aggregate with new names for target variables that the bodies bind."""
+    def _own_target(self, total: TotalTerm, read: Collection[str]) -> TotalTerm:
+        """Return the aggregate with new names for target variables that the bodies bind.
+
+        Parts of a target keep their names if they are `read` outside and can be witnesses.
+        """
         if total.target is None:
             return total
         within = [bound_variables(body) for body in total.bodies]
         own = {
             name: self._names.new(name)
             for name in variables(total.target)
-            if isinstance(total.target, Variable) or all(name in some for some in within)
+            if isinstance(total.target, Variable)
+            or (
+                all(name in some for some in within)
+                and not (name in read and self._may_witness(total, name))
+            )
         }
         return self._rename_inner(total, own)
 
@@ -442,6 +450,8 @@ def analyse_program(definitions: ProgramDefinitions) -> Analysis:
             _refuse_counters(frozenset(group), rules)
     kept = {n: each.kept for n, each in definitions.relations.items() if each.kept is not None}
     for name, clauses in subsumptions(definitions.clauses).items():
+        if kept.get(name) is not None:
+            raise wrong(clauses[0].at, f"relation {name!r} keeps the best rows of each key already")
         best = decided_by_a_column(clauses)
         if best is not None:
             kept[name] = best

@@ -45,6 +45,8 @@ from reactive.languages.datalog.tokens import Span, suggest_name, wrong
 
 RANKED = ".by_rank"
 """The end of the name of a relation with ranks."""
+KEEPING = frozenset({"btree_min", "btree_max"})
+"""Qualifiers of relations that keep the row with the least or greatest last column of each key."""
 UNDOMINATED = ".undominated"
 """The end of the name of a relation with the sets of rows that no other row dominates."""
 
@@ -258,6 +260,8 @@ def _through_others(statements: Sequence[rules.Statement]) -> set[str]:
 
 def _check_choices(declared: rules.Declaration) -> None:
     """Refuse choice domains of columns that the relation lacks."""
+    if KEEPING & declared.qualifiers:
+        raise wrong(declared.at, f"relation {declared.name!r} keeps some of its rows already")
     columns = [column.name for column in declared.columns]
     for column in (each for choice in declared.choices for each in choice):
         if column not in columns:

@@ -115,6 +115,11 @@ class _Rules:
                 return self._atom(literal, goals)
             case Negation(atom):
                 return Negation(self._atom(atom, goals), literal.at)
+            case Comparison("=", Unnamed(), other) | Comparison("=", other, Unnamed()) if (
+                not isinstance(other, Unnamed)
+            ):
+                named = Variable(self._names.new(), literal.at)
+                return self._goal(Comparison("=", named, other, literal.at), goals)
             case Comparison("=", Variable() as result, right) if self._is_hoisted(right):
                 goals.append(self._hoist(right, result, goals))
                 return None

@@ -15,7 +15,13 @@ from dataclasses import dataclass, field, replace
 
 from optimizer.record import record
 from reactive.languages.datalog import rules
-from reactive.languages.datalog.best_rows import RANKED, KeptRows, chosen_rows, with_ranks
+from reactive.languages.datalog.best_rows import (
+    KEEPING,
+    RANKED,
+    KeptRows,
+    chosen_rows,
+    with_ranks,
+)
 from reactive.languages.datalog.equivalences import DeclaredRelation, with_equivalences
 from reactive.languages.datalog.inference import KindedColumn, ProgramTypes
 from reactive.languages.datalog.joined_columns import (
@@ -357,6 +363,8 @@ def _relations(
             raise wrong(statement.at, "an eqrel has two columns of the same type")
         kept: KeptRows | JoinedColumn | None = joined_column(statement, lattices)
         names, choices = [field.name for field in fields], statement.choices
+        if KEEPING & statement.qualifiers:
+            kept = _best_by_last(statement, fields, kept)
         is_ranked = statement.name.endswith(RANKED)
         if is_ranked:
             kept = chosen_rows(names, choices[0])
@@ -365,6 +373,20 @@ def _relations(
             statement.name, fields, statement.qualifiers, statement.at, kept, places
         )
     return found
+
+
+def _best_by_last(
+    declared: rules.Declaration, fields: tuple[KindedColumn, ...], kept: object
+) -> KeptRows:
+    """Return the rows that `btree_min` or `btree_max` keeps: the best last column of each key."""
+    if kept is not None or not fields:
+        why = "has no columns" if not fields else "keeps some of its rows already"
+        raise wrong(declared.at, f"relation {declared.name!r} {why}")
+    if fields[-1].kind.family not in ("number", "unsigned", "float"):
+        what = f"the last column of {declared.name!r} is no number"
+        raise wrong(declared.at, what, "btree_min and btree_max compare the last column")
+    last = len(fields) - 1
+    return KeptRows(tuple(range(last)), (last,), "btree_max" in declared.qualifiers)
 
 
 def _is_pair(fields: tuple[KindedColumn, ...]) -> bool:

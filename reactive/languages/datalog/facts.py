@@ -2,17 +2,20 @@
 
     .input edge(filename="roads.csv", delimiter=",")        rows of a file
     .output path(IO=sqlite, dbname="paths.db")              a table of a SQLite file
+    .output path(IO=jsonfile, format=object)                an array of objects
 
 Without options these are lines in `edge.facts` and `path.csv`, their columns separated by tabs.
 
-Records are written `[1, nil]`, values of algebraic data types `$Add(1, 2)`.
+Records are written `[1, nil]`, values of algebraic data types `$Add(1, 2)`. In JSON, a row or a
+record is an array of its columns, or an object with `format=object`; a value of a data type is
+`["$Add", 1, 2]`, and `nil` is null.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-import io
+import json
 import re
 import sqlite3
 import sys
@@ -29,16 +32,23 @@ from reactive.languages.datalog.inference import Kind, KindedColumn, ProgramType
 from reactive.languages.datalog.tokens import wrong
 
 Options = Mapping[str, str]
+NUMBERS = frozenset({"number", "unsigned", "float"})
+"""Kinds whose values are written without quotes."""
 _BRANCH = re.compile(r"\s*\$\s*([\w?.]+)\s*")
 
 
 def options_of(directive: rules.Directive) -> Options:
     """Return the options of a directive; raises for a kind of files that is not supported."""
     options = dict(directive.options)
-    kinds = ("file", "sqlite") if directive.word == "input" else ("file", "sqlite", "stdout")
+    kinds: tuple[str, ...] = ("file", "sqlite", "jsonfile")
+    if directive.word != "input":
+        kinds += ("stdout", "json")
     if options.get("IO", "file") not in kinds:
         what = f"IO={options['IO']} of .{directive.word} is not supported"
         raise wrong(directive.at, what, f"there are {', '.join(kinds)}")
+    if options.get("format", "list") not in ("list", "object"):
+        what = f"format={options['format']} of .{directive.word} is not supported"
+        raise wrong(directive.at, what, "there are list, object")
     if "columns" in options and directive.word != "input":
         raise wrong(directive.at, "columns are of an input", "select them in a rule")
     if not re.fullmatch(r"(\d+(:\d+)*)?", options.get("columns", "")):
@@ -53,6 +63,8 @@ def path_of(name: str, options: Options, folder: Path, suffix: str) -> Path:
     """Return the path of the file of a relation: its `filename`, else its name with a suffix."""
     if options.get("IO") == "sqlite":
         return folder / options.get("dbname", options.get("filename", ""))
+    if options.get("IO") == "jsonfile":
+        suffix = ".json"
     packed = ".gz" if _is_set(options, "compress") else ""
     return folder / options.get("filename", f"{name}{suffix}{packed}")
 
@@ -102,6 +114,9 @@ class FactFormat:
         """
         if options.get("IO") == "sqlite":
             yield from self._read_table(path)
+            return
+        if options.get("IO") == "jsonfile":
+            yield from self._read_json(path, options)
             return
         columns = _columns_of(options)
         for number, values in self._lines(path, options):
@@ -231,6 +246,57 @@ class FactFormat:
                     raise self._refused(path, number, str(error)) from None
                 yield self._make(*made)
 
+    def _read_json(self, path: Path, options: Options) -> Iterator[Any]:
+        """Yield the rows of an array of arrays or objects in a file."""
+        with self._open(path, options, "rt") as file:
+            try:
+                found = json.load(file)
+            except ValueError as error:
+                raise SourceError(f"{path}: the file is no JSON: {error}") from None
+        if not isinstance(found, list):
+            raise SourceError(f"{path}: the file holds no array of rows")
+        for number, row in enumerate(found, 1):
+            try:
+                made = self._from_items(row, self._fields)
+            except ValueError as error:
+                what = f"{path}, row {number}: cannot read a row of {self._name!r}: {error}"
+                raise SourceError(what) from None
+            yield self._make(*made)
+
+    def _from_items(self, found: Any, fields: Sequence[KindedColumn]) -> list[Any]:
+        """Return the values of an array, or of an object with the names of fields."""
+        if isinstance(found, dict):
+            if found.keys() != {field.name for field in fields}:
+                names = ", ".join(field.name for field in fields)
+                raise ValueError(f"the object has the names {', '.join(found)}, not {names}")
+            found = [found[field.name] for field in fields]
+        if not isinstance(found, list) or len(found) != len(fields):
+            raise ValueError(f"{found!r:.60} has not {len(fields)} columns")
+        return [self._from_json(value, f.kind) for value, f in zip(found, fields, strict=True)]
+
+    def _from_json(self, found: Any, kind: Kind) -> Any:
+        """Return the value of a kind that JSON holds; raises `ValueError` for another kind."""
+        match kind.family:
+            case "record":
+                if found is None:
+                    return None
+                values = self._from_items(found, self._types.record_fields(kind))
+                return self._types.record_class(kind)(*values)
+            case "data" if isinstance(found, list) and found and isinstance(found[0], str):
+                branch = found[0].removeprefix("$")
+                fields = self._types.branch_fields(branch, kind)
+                values = self._from_items(found[1:], fields)
+                return self._types.branch_class(branch, fields)(branch, *values)
+            case "symbol" if isinstance(found, str):
+                return found
+            case "float" if type(found) in (int, float):
+                return float(found)
+            case "number" if type(found) is int:
+                return found
+            case "unsigned" if type(found) is int and found >= 0:
+                return found
+        raise ValueError(f"{found!r:.60} is no {kind}")
+
     @property
     def _quoted(self) -> str:
         return _quoted(self._name)
@@ -238,7 +304,10 @@ class FactFormat:
     # Writing.
 
     def write(self, path: Path, options: Options, rows: Iterable[Any]) -> None:
-        """Write rows to a file, in place of what it holds; `IO=stdout` prints them."""
+        """Write rows to a file, in place of what it holds; `IO=stdout` and `IO=json` print them."""
+        if options.get("IO") in ("json", "jsonfile"):
+            self._write_json(path, options, rows)
+            return
         lines = sorted(
             [self._text(value, f.kind) for value, f in zip(row, self._fields, strict=True)]
             for row in rows
@@ -255,15 +324,55 @@ class FactFormat:
             with self._open(path, options, "wt") as file:
                 file.write(self._csv(lines, options))
 
+    def _write_json(self, path: Path, options: Options, rows: Iterable[Any]) -> None:
+        """Write or print rows as an array with a line for each row."""
+        as_objects = options.get("format") == "object"
+        ordered = sorted(rows, key=lambda row: self._texts(row, self._fields))
+        lines = (
+            json.dumps(self._to_items(row, self._fields, as_objects), ensure_ascii=False)
+            for row in ordered
+        )
+        text = "[" + ",\n".join(lines) + "]\n"
+        if options["IO"] == "json":
+            sys.stdout.write(text)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self._open(path, options, "wt") as file:
+            file.write(text)
+
+    def _to_items(
+        self, values: Sequence[Any], fields: Sequence[KindedColumn], as_objects: bool
+    ) -> Any:
+        """Return values as an array, or as an object with the names of fields."""
+        made = [
+            self._to_json(value, field.kind, as_objects)
+            for value, field in zip(values, fields, strict=True)
+        ]
+        names = [field.name for field in fields]
+        return dict(zip(names, made, strict=True)) if as_objects else made
+
+    def _to_json(self, value: Any, kind: Kind, as_objects: bool) -> Any:
+        """Return what JSON holds for a value of a kind."""
+        match kind.family:
+            case "record" if value is not None:
+                return self._to_items(value, self._types.record_fields(kind), as_objects)
+            case "data":
+                branch, *items = value
+                fields = self._types.branch_fields(branch, kind)
+                parts = zip(items, fields, strict=True)
+                return [f"${branch}", *(self._to_json(v, f.kind, as_objects) for v, f in parts)]
+            case _:
+                return value
+
     def _csv(self, lines: list[list[str]], options: Options) -> str:
+        """Return lines of columns; texts and records are in quotes with `rfc4180=true`."""
         delimiter = _delimiter(options)
+        if _is_set(options, "rfc4180"):
+            is_number = [field.kind.family in NUMBERS for field in self._fields]
+            lines = [list(map(_in_quotes, line, is_number)) for line in lines]
         if _is_set(options, "headers"):
             lines = [[field.name for field in self._fields], *lines]
-        if not _is_set(options, "rfc4180"):
-            return "".join(f"{delimiter.join(line) if line else '()'}\n" for line in lines)
-        found = io.StringIO()
-        csv.writer(found, delimiter=delimiter, lineterminator="\n").writerows(lines)
-        return found.getvalue()
+        return "".join(f"{delimiter.join(line) if line else '()'}\n" for line in lines)
 
     def _text(self, value: Any, kind: Kind) -> str:
         """Return a value as Soufflé writes it."""
@@ -307,6 +416,10 @@ class FactFormat:
             connection.execute(f"create table {self._quoted} ({columns})")
             marks = ", ".join("?" * len(kinds))
             connection.executemany(f"insert into {self._quoted} values ({marks})", made)
+
+
+def _in_quotes(text: str, is_number: bool) -> str:
+    return text if is_number else _quoted(text)
 
 
 def _quoted(name: str) -> str:

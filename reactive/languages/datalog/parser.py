@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reactive.languages.datalog import rules
-from reactive.languages.datalog.best_rows import subsumption
+from reactive.languages.datalog.best_rows import KEEPING, subsumption
 from reactive.languages.datalog.formulas import Formulas
 from reactive.languages.datalog.tokens import (
     Cursor,
@@ -22,14 +22,14 @@ IGNORED = frozenset(
 OPTIONS = frozenset(
     {
         *("IO", "filename", "name", "delimiter", "rfc4180", "headers", "compress", "dbname"),
-        *("fact-dir", "output-dir", "operation", "columns"),
+        *("fact-dir", "output-dir", "operation", "columns", "format"),
     }
 )
 """Options that say where rows are kept and how they are written: see `facts.py`. `limit`, which
 says how many rows there are, is refused."""
-REPRESENTATIONS = frozenset({"brie", "btree", "btree_delete", "eqrel"})
+REPRESENTATIONS = frozenset({"brie", "btree", "btree_delete", "eqrel", *KEEPING})
 """Qualifiers that exclude each other."""
-QUALIFIERS = frozenset({*IGNORED, "inline", "eqrel", "input", "output", "printsize"})
+QUALIFIERS = frozenset({*IGNORED, *KEEPING, "inline", "eqrel", "input", "output", "printsize"})
 PARTS = ("Bottom", "Top", "Lub", "Glb", "Leq")
 """Parts of a lattice."""
 REFUSED = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reactive import Database, FixpointError
+from reactive import Database, FixpointError, PlanError
 from tests.budget import seeds
 
 Edge = tuple[int, ...]
@@ -354,3 +354,71 @@ def test_tests_of_any_form_say_what_dominates(body: str) -> None:
     )
     assert sorted(map(tuple, view)) == [(0, 2), (1, 1), (3, 0)]
     view.verify()
+
+
+LAST = """
+.decl edge(v: number, u: number) .input edge
+.decl far(v: number, u: number, n: number) btree_{} .output far
+far(v, u, v + u) :- edge(v, u), v < u.
+far(v, w, m + n) :- far(v, u, m), far(u, w, n).
+"""
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+@pytest.mark.parametrize("best", [min, max])
+def test_a_relation_keeps_its_best_last_column(best: Callable[..., int], seed: int) -> None:
+    def expected(edges: set[Edge]) -> Rows:
+        found = {(v, u): v + u for v, u in edges if v < u}
+        for middle in range(5):
+            for v in range(middle):
+                for u in range(middle + 1, 5):
+                    if (v, middle) in found and (middle, u) in found:
+                        total = found[v, middle] + found[middle, u]
+                        found[v, u] = best(total, found.get((v, u), total))
+        return [(v, u, n) for (v, u), n in found.items()]
+
+    text = LAST.format(best.__name__)
+    play(text, seed, lambda r: (r.randrange(5), r.randrange(5)), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (".decl a() btree_min", "relation 'a' has no columns"),
+        (".decl a(x: symbol) btree_max", "the last column of 'a' is no number"),
+        (".decl a(x: number) btree_max btree_min", "btree_m"),
+        (".decl a(x: number) btree_min choice-domain x", "keeps some of its rows already"),
+        (
+            ".decl a(x: number) btree_min a(x) <= a(y) :- x < y.",
+            "keeps the best rows of each key already",
+        ),
+    ],
+)
+def test_another_kind_of_best_rows_is_refused(text: str, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        Database().datalog(text)
+
+
+def test_parts_of_a_target_are_witnesses() -> None:
+    program = Database().datalog("""
+        .decl edge(v: number, u: number) .input edge
+        .decl least(v: number, u: number, n: number) .output least
+        least(v, u, n) :- n = min v + u : { edge(v, u) }.
+        .decl any(v: number, u: number) .output any
+        any(v, u) :- _ = min v + u : { edge(v, u) }, _ = v / 2.
+        .decl own(v: number, n: number) .output own
+        own(v, n) :- edge(v, _), n = max v * u : { edge(v, u) }.
+        .decl both(u: number, n: number) .output both
+        both(u, n) :- edge(v, _), v > 3, n = max v * u : { edge(v, u) }.
+    """)
+    views = {name: program[name].materialize() for name in program}
+    table, row = program.tables["edge"], program.row("edge")
+    table.add_all([row(3, 1), row(2, 2), row(4, 5), row(4, 2)])
+    assert sorted(map(tuple, views["least"])) == [(2, 2, 4), (3, 1, 4)]
+    assert sorted(map(tuple, views["any"])) == [(2, 2), (3, 1)]
+    assert sorted(map(tuple, views["own"])) == [(2, 20), (3, 20), (4, 20)]
+    assert sorted(map(tuple, views["both"])) == [(5, 20)]
+    table.remove(row(3, 1))
+    assert sorted(map(tuple, views["least"])) == [(2, 2, 4)]
+    for view in views.values():
+        view.verify()

@@ -47,7 +47,7 @@ def test_facts_are_read_and_outputs_are_written(tmp_path: Path) -> None:
         ('delimiter=","', "a,1\nb,2\n", [("a", 1), ("b", 2)]),
         ('delimiter="::"', "a::1\nb:::2\n", [("a", 1), ("b", 2)]),
         ('filename="edge.facts", headers=true', "x\ty\na\t1\n", [("a", 1)]),
-        ("rfc4180=true", '"a, ""b""\n",1\nc,2\n', [('a, "b"\n', 1), ("c", 2)]),
+        ("rfc4180=true", '"a, ""b""\n",1\n"c",2\n', [('a, "b"\n', 1), ("c", 2)]),
         ('rfc4180=true, delimiter=";", headers=true', 'x;y\n";";1\n', [(";", 1)]),
     ],
 )
@@ -135,6 +135,75 @@ def test_records_and_branches_are_written_as_they_are_read(tmp_path: Path) -> No
     program.write()
     assert sorted((tmp_path / "v.csv").read_text().splitlines()) == sorted(lines)
     assert (tmp_path / "none.csv").read_text() == "()\n"
+
+
+OF_JSON = VALUES.replace(".input v", ".input v(IO=jsonfile)").replace(
+    ".output v", ".output v(IO=jsonfile)"
+)
+
+
+@pytest.mark.parametrize(
+    ("form", "rows"),
+    [
+        (
+            "",
+            """[[[1, "é", [-2, "c", null]], ["$Add", ["$Num", 1.5], ["$Zero"]], 7, 0.5],
+[null, ["$Zero"], 4294967295, -1e-07]]""",
+        ),
+        (
+            ", format=object",
+            """[{"l": {"x": 1, "s": "", "y": null}, "e": ["$Num", 2.0], "u": 0, "f": 0.0},
+{"l": null, "e": ["$Zero"], "u": 7, "f": 1.0}]""",
+        ),
+        ("", "[]"),
+    ],
+)
+def test_rows_are_written_to_json_as_they_are_read(tmp_path: Path, form: str, rows: str) -> None:
+    (tmp_path / "v.json").write_text(rows, encoding="utf-8")
+    (tmp_path / "none.facts").write_text("()\n")
+    program = Database().datalog(OF_JSON.replace("jsonfile", f"jsonfile{form}"), folder=tmp_path)
+    for _ in range(2):  # what is written can be read
+        program.load()
+        program.write()
+        assert (tmp_path / "v.json").read_text(encoding="utf-8") == f"{rows}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[1", "the file is no JSON"),
+        ("{}", "the file holds no array of rows"),
+        ("[[null, 1, 2]]", "row 1: cannot read a row of 'v': .* has not 4 columns"),
+        ('[{"l": null, "e": 1, "u": 1}]', "row 1: .* the object has the names l, e, u, not l, e"),
+        ("[[null, null, 1, 1]]", "row 1: .* None is no E"),
+        ('[[null, ["$Mul", 1], 1, 1]]', "row 1: .* type E has no branch 'Mul'"),
+        ('[[null, ["$Num"], 1, 1]]', "row 1: .* has not 1 columns"),
+        ('[[null, ["$Zero"], true, 1]]', "row 1: .* True is no unsigned"),
+        ('[[null, ["$Zero"], -1, 1]]', "row 1: .* -1 is no unsigned"),
+        ('[[[1, 2, null], ["$Zero"], 1, 1]]', "row 1: .* 2 is no symbol"),
+        ('[[null, ["$Zero"], 1, "1"]]', "row 1: .* '1' is no float"),
+    ],
+)
+def test_json_that_is_no_row_is_told(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "v.json").write_text(text)
+    (tmp_path / "none.facts").write_text("")
+    program = Database().datalog(OF_JSON, folder=tmp_path)
+    with pytest.raises(SourceError, match=said):
+        program.load()
+
+
+def test_rows_are_printed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    text = ".decl a(x: number, s: symbol) a(1, {}). a(2, {}). .output a(IO=json, format={})"
+    for form, wanted in [
+        ("list", '[[1, "b"],\n[2, "\\"c"]]\n'),
+        ("object", '[{"x": 1, "s": "b"},\n{"x": 2, "s": "\\"c"}]\n'),
+    ]:
+        Database().datalog(text.format('"b"', '"\\"c"', form)).write()
+        assert capsys.readouterr().out == wanted
+    with pytest.raises(PlanError, match=r"format=lines of \.output is not supported"):
+        Database().datalog(text.format('"b"', '"c"', "lines")).write()
+    with pytest.raises(PlanError, match=r"IO=json of \.input is not supported"):
+        Database().datalog(".decl a(x: number) .input a(IO=json)").load()
 
 
 def test_rows_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
