@@ -155,6 +155,8 @@ def _is_span(expr: Expr) -> bool:
     return hasattr(function, MONOTONE) and not getattr(function, IS_NUMBER, False)
 
 
+IS_MONOTONE = "__is_monotone__"
+"""The attribute of a function of the user's own that is declared to be monotone."""
 RISES = "rises"
 SKIPS_NONE = "skips_none"
 

@@ -52,7 +52,7 @@ from optimizer.expr import (
     row_names,
     walk,
 )
-from optimizer.expressions.knowledge import Shapes, is_of_values, is_value, total
+from optimizer.expressions.knowledge import IS_MONOTONE, Shapes, is_of_values, is_value, total
 from optimizer.expressions.simplification import evaluated_attribute
 from optimizer.expressions.text import surely
 from optimizer.lifting import frozen_containers, named_values, outer_values
@@ -418,6 +418,8 @@ class Reader:
     ) -> Expr | None:
         """Return the result of a small function; None for other calls."""
         called = function.value if isinstance(function, Constant) else None
+        if getattr(called, IS_MONOTONE, False):
+            return None  # the analysis of recursions reads the declaration, not the body
         if not isinstance(called, FunctionType) or self.origin.depth >= DEEPEST:
             return None
         inner = replace(self.origin, depth=self.origin.depth + 1)

@@ -187,7 +187,7 @@ class _Digests:
         """Digest an aggregate by its fields; its two names count as one, the label."""
         yield self.of(type(value))
         for field in fields(value):
-            if field.name != "own_name":
+            if field.name != "own_name" and (field.name != "direction" or value.direction):
                 held = value.label if field.name == "name" else getattr(value, field.name)
                 yield from (field.name, self.of(held))
 

@@ -6,7 +6,7 @@ With more rows, a sum of numbers that are not negative is larger, and so is a co
 smaller. A test that a larger value passes as well, `total > 50`, never drops a row that it kept: so
 the step stays monotone, and the recursion has a least solution. A row that holds the value itself
 is replaced when the value rises, so that its relation must keep the best one (`keep=Max`), or join
-values (a lattice).
+values (a lattice). Aggregates and functions of the user's own are monotone if they are declared so.
 
 The analysis follows each aggregate through the body of its relation, with a direction for each
 binding, or field of a binding, that depends on it.
@@ -18,7 +18,7 @@ Source: [ross] monotonic aggregation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optimizer import plan
@@ -38,26 +38,41 @@ from optimizer.expr import (
     Parameter,
     reads,
 )
-from optimizer.expressions.knowledge import constructor
+from optimizer.expressions.knowledge import IS_MONOTONE, constructor
 from optimizer.expressions.text import written
 from optimizer.lifting.lift import lift
 from optimizer.plans import headlines
 from optimizer.plans.clauses import by_left_row, counts_copies, is_over_recursion
+from optimizer.plans.declared_kinds import declared_kind
 from optimizer.plans.properties import bindings, free, is_set, nodes, shapes
 from optimizer.plans.side_conditions import join_match
 from optimizer.record import record
 
-RISING = frozenset({"Count", "Sum", "CountDistinct", "Max", "Collect", "BoolOr"})
-FALLING = frozenset({"Min", "BoolAnd"})
+NUMBER, AMOUNT, ORDERED, BAG, TRUTH, DECLARED = (
+    *("number", "amount", "ordered", "bag", "truth", "declared"),
+)
+"""Kinds of values that move: a number; a number that is not negative; a value that `<` compares; a
+bag that gets elements; a truth value; a value that its user says to be monotone, also in truth."""
+KNOWN: Mapping[str, tuple[int, str]] = {
+    **dict.fromkeys(("Count", "Sum", "CountDistinct"), (1, AMOUNT)),
+    **{"Max": (1, ORDERED), "Min": (-1, ORDERED), "Collect": (1, BAG)},
+    **{"BoolOr": (1, TRUTH), "BoolAnd": (-1, TRUTH)},
+}
+"""The direction and the kind of aggregates with more rows."""
+OF_ELEMENTS = frozenset({"Collect", "CountDistinct"})
+"""Aggregates of which a value that rises replaces an element, so that one is lost."""
 MIXED = 2
 """The direction of a value that neither rises nor falls for certain."""
+Motion = tuple[int, str]
+"""A direction, 0 of a value that does not move, and the kind of the value."""
+RESTING: Motion = (0, ORDERED)
 
 
 @record
 class Moving:
-    """A binding: the direction of each field that depends on an aggregate; None is all of it."""
+    """A binding: the motion of each field that depends on an aggregate; None is all of it."""
 
-    fields: tuple[tuple[str | int | None, int], ...] = ()
+    fields: tuple[tuple[str | int | None, Motion], ...] = ()
     of: frozenset[int] = frozenset()
     """The ids of the aggregates."""
 
@@ -123,7 +138,7 @@ class _Analysis:
                 return tuple(map(_meet, self._row(left), self._row(right)))
             case plan.Where(source, predicate):
                 row = self._row(source)
-                if self._direction(predicate, source, row) not in (0, 1):
+                if _Motions(row, source).test(_body(predicate, source)) not in (0, 1):
                     return self._refuse(
                         row, f"where {_text(predicate, source)} may drop a row later"
                     )
@@ -135,7 +150,8 @@ class _Analysis:
                 return (*[row[k] for k in keep], *[self._made(c, source) for c in columns])
             case plan.SelectMany(source, function) | plan.Unnest(source, function):
                 row = self._row(source)
-                if self._direction(function, source, row) != 0:
+                sign, kind = _Motions(row, source).value(_body(function, source))
+                if sign and not (sign == 1 and kind in (BAG, DECLARED)):
                     row = self._refuse(row, f"{headlines.name(node)} reads the value")
                 return (STILL,) if isinstance(node, plan.SelectMany) else (*row, STILL)
             case plan.Join() | plan.Product() | plan.SemiJoin() | plan.AntiJoin():
@@ -165,7 +181,8 @@ class _Analysis:
                 if key is not None and self._direction(key, source, given) != 0:
                     row = self._refuse(row, f"{headlines.name(node)} reads the value in its key")
             if match.on is not None:
-                found = _direction(_body(match.on, None), row)
+                pairs = plan.Product(node.left, node.right)
+                found = _Motions(row, pairs).test(_body(match.on, None))
                 if found not in ((0,) if is_negated else (0, 1)):
                     shown = f"{headlines.name(node)} on {written(match.on)} may drop a pair later"
                     row = self._refuse(row, shown)
@@ -184,13 +201,15 @@ class _Analysis:
             self._refuse(row, "the value is in the key of another aggregate")
         made: list[Moving] = [STILL] * (node.key is not None)
         for folded in node.aggregates:
-            sign = _sign(folded)
-            if sign is None:
+            sign, kind = _motion_of(folded, source)
+            if sign == MIXED:
                 self.refused[id(node)] = f"{folded.label} may rise or fall with more rows"
             value = 0 if folded.value is None else self._direction(folded.value, source, row)
-            if value not in (0, sign):
+            if value not in (0, *[sign] * (folded.name not in OF_ELEMENTS)):
                 self._refuse(row, f"{folded.label} of the value may rise or fall")
-            made.append(Moving(((None, sign or MIXED),), of))
+            made.append(Moving(((None, (sign, kind)),), of))
+        if any(folded.name not in ("Max", "Min") for folded in node.aggregates):
+            self._check_merging(source)
         repeated = _repeated(source, self._level) if counts_copies(node) else None
         if repeated is not None:
             self.refused[id(node)] = (
@@ -199,13 +218,22 @@ class _Analysis:
             )
         return tuple(made) if node.row is None else (_as_one(tuple(made)),)
 
+    def _check_merging(self, source: plan.Node) -> None:
+        """Refuse values in rows that become equal below an aggregate that counts them."""
+        for part in nodes(source, until=lambda part: self._level not in free(part)):
+            if isinstance(part, plan.Distinct | plan.Union) and self._level in free(part):
+                for each in part.inputs():
+                    row = self._row(each)
+                    if any(binding.fields for binding in row):
+                        self._refuse(row, f"{headlines.name(part)} may make rows of values equal")
+
     def _made(self, function: Function, source: plan.Node) -> Moving:
         """Return what moves in the value of a function."""
         row = self._row(source)
         of: frozenset[int] = frozenset().union(*[binding.of for binding in row])
-        body = _body(function, source)
-        direction = _direction(body, row)
-        if direction == 0:
+        body, motions = _body(function, source), _Motions(row, source)
+        motion = motions.value(body)
+        if not motion[0]:
             return STILL
         if isinstance(body, Parameter) and body.index < len(row):
             return row[body.index]
@@ -219,18 +247,23 @@ class _Analysis:
                     items = dict(zip(names, arguments, strict=False))
                     if issubclass(kind, tuple):
                         items |= dict(enumerate(arguments))
-        found = [(name, _direction(item, row)) for name, item in items.items()]
-        fields = tuple((name, sign) for name, sign in found if sign)
-        return Moving(fields or ((None, direction),), of)
+        found = [(name, motions.value(item)) for name, item in items.items()]
+        fields = tuple((name, each) for name, each in found if each[0])
+        return Moving(fields or ((None, motion),), of)
 
     def _direction(self, function: Function, source: plan.Node, row: Row) -> int:
-        return _direction(_body(function, source), row)
+        return _Motions(row, source).value(_body(function, source))[0]
 
 
-def _sign(folded: plan.Folded) -> int | None:
-    if folded.name in RISING:
-        return 1
-    return -1 if folded.name in FALLING else None
+def _motion_of(folded: plan.Folded, source: plan.Node) -> Motion:
+    """Return the motion of an aggregate with more rows; `MIXED` if it is not known."""
+    if folded.direction:
+        return folded.direction, DECLARED
+    sign, kind = KNOWN.get(folded.name, (MIXED, ORDERED))
+    if kind == ORDERED and sign != MIXED and folded.value is not None:
+        is_number = declared_kind(_body(folded.value, source), source) == NUMBER
+        kind = NUMBER if is_number else kind
+    return sign, kind
 
 
 def _text(function: Function, source: plan.Node) -> str:
@@ -248,8 +281,8 @@ def _body(function: Function, source: plan.Node | None) -> Expr:
 
 def _meet(one: Moving, other: Moving) -> Moving:
     fields = dict(one.fields)
-    for name, sign in other.fields:
-        fields[name] = sign if fields.get(name, sign) == sign else MIXED
+    for name, motion in other.fields:
+        fields[name] = motion if fields.get(name, motion) == motion else (MIXED, ORDERED)
     return Moving(tuple(fields.items()), one.of | other.of)
 
 
@@ -259,9 +292,9 @@ def _as_one(row: Row) -> Moving:
         return row[0]
     of: frozenset[int] = frozenset().union(*[binding.of for binding in row])
     fields = [
-        (place, sign if name is None else MIXED)
+        (place, motion if name is None else (MIXED, ORDERED))
         for place, binding in enumerate(row)
-        for name, sign in binding.fields
+        for name, motion in binding.fields
     ]
     return Moving(tuple(dict(fields).items()), of)
 
@@ -285,45 +318,115 @@ def _repeated(node: plan.Node, level: Any) -> plan.Node | None:
             return None if is_set(node) else node
 
 
-# The direction of a value: 0 if it does not depend on an aggregate, 1 if it rises, -1 if it falls.
+# The motion of a value: whether it rises with more rows, and what that means.
 
 
-def _direction(expr: Expr, row: Row) -> int:
-    """Return the direction of an expression over bindings; `MIXED` if it is not known."""
-    if not any(place < len(row) and row[place].fields for place in reads(expr)):
-        return 0
-    field = _field_sign(expr, row)
-    if field is not None:
-        return field
-    match expr:
-        case And(inner) | Or(inner):
-            return _all_of([_direction(part, row) for part in inner])
-        case Operation("not", (inner,)):
-            return _turned(_direction(inner, row))
-        case Operation(">=" | ">" | "-", (left, right)):
-            return _all_of([_direction(left, row), _turned(_direction(right, row))])
-        case Operation("<=" | "<", (left, right)):
-            return _all_of([_turned(_direction(left, row)), _direction(right, row)])
-        case Operation("+", (left, right)):
-            return _all_of([_direction(left, row), _direction(right, row)])
-        case Operation("-", (inner,)):
-            return _turned(_direction(inner, row))
-        case Operation("*", (left, Constant(number))) | Operation("*", (Constant(number), left)):
-            return _scaled(_direction(left, row), number)
-        case Operation("/" | "//", (left, Constant(number))) if number:
-            return _scaled(_direction(left, row), number)
-        case Operation("in", (left, right)) if _direction(left, row) == 0:
-            return _direction(right, row)
-        case Conditional(test, then, otherwise) if _direction(test, row) == 0:
-            return _all_of([_direction(then, row), _direction(otherwise, row)])
-        case Call(Constant(function), arguments, ()) if function in (min, max, len, float, int):
-            return _all_of([_direction(part, row) for part in arguments])
-        case _:
-            return MIXED
+class _Motions:
+    """Motions of expressions over the rows of a node, with what moves in each binding."""
+
+    def __init__(self, row: Row, source: plan.Node) -> None:
+        self._row = row
+        self._source = source
+
+    def test(self, expr: Expr) -> int:
+        """Return the direction of the truth of an expression; `MIXED` if it is not known."""
+        if not self._moves(expr):
+            return 0
+        match expr:
+            case And(inner) | Or(inner):
+                return _all_of([self.test(part) for part in inner])
+            case Operation("not", (inner,)):
+                return _turned(self.test(inner))
+            case _:
+                sign, kind = self.value(expr)
+                return MIXED if kind in (NUMBER, ORDERED) else sign
+
+    def value(self, expr: Expr) -> Motion:
+        """Return the motion of the value of an expression."""
+        if not self._moves(expr):
+            return RESTING
+        field = _field_motion(expr, self._row)
+        if field is not None:
+            return field
+        match expr:
+            case Operation(">=" | ">" | "<=" | "<" as operator, (left, right)):
+                both = [self._compared(left), self._compared(right)]
+                turned = 1 if operator in (">=", ">") else 0
+                both[turned] = _turned(both[turned])
+                return _all_of(both), TRUTH
+            case Operation("in", (left, right)) if not self._moves(left):
+                sign, kind = self.value(right)
+                return (sign if kind == BAG else MIXED), TRUTH
+            case And() | Or() | Operation("not", _):
+                return self.test(expr), TRUTH
+            case Operation("+" | "-" | "*" | "/" | "//" as operator, (left, right)):
+                return self._computed(operator, left, right)
+            case Operation("-", (inner,)):
+                sign, kind = self.value(inner)
+                return (MIXED if kind in (BAG, TRUTH) else _turned(sign)), NUMBER
+            case Conditional(test, then, otherwise) if not self._moves(test):
+                found = [self.value(part) for part in (then, otherwise) if self._moves(part)]
+                return _all_of([sign for sign, _ in found]), _kind_of_all(found)
+            case Call(Constant(function), arguments, ()):
+                return self._called(function, arguments)
+            case _:
+                return MIXED, ORDERED
+
+    def _moves(self, expr: Expr) -> bool:
+        row = self._row
+        return any(place < len(row) and row[place].fields for place in reads(expr))
+
+    def _compared(self, expr: Expr) -> int:
+        """Return the direction of a value that is compared; truth values are not."""
+        sign, kind = self.value(expr)
+        return MIXED if sign and kind in (BAG, TRUTH) else sign
+
+    def _computed(self, operator: str, left: Expr, right: Expr) -> Motion:
+        """Return the motion of a sum, a difference, or a multiple of a number."""
+        one, other = self.value(left), self.value(right)
+        if BAG in (one[1], other[1]) or TRUTH in (one[1], other[1]):
+            return MIXED, ORDERED
+        if operator == "-" or (operator == "+" and self._has_number(left, right)):
+            return _all_of([one[0], other[0] if operator == "+" else _turned(other[0])]), NUMBER
+        match left, right:
+            case _, Constant(number) if operator != "+" and (number or operator == "*"):
+                if operator != "*" or self._has_number(left):
+                    return _scaled(one[0], number), NUMBER
+            case Constant(number), _ if operator == "*" and self._has_number(right):
+                return _scaled(other[0], number), NUMBER
+            case _:
+                pass
+        return MIXED, ORDERED
+
+    def _has_number(self, *operands: Expr) -> bool:
+        """Return True if one operand is a number for certain, and no text or tuple."""
+        return any(
+            isinstance(each.value, int | float)
+            if isinstance(each, Constant)
+            else self.value(each)[1] in (NUMBER, AMOUNT)
+            or declared_kind(each, self._source) == NUMBER
+            for each in operands
+        )
+
+    def _called(self, function: Any, arguments: Sequence[Expr]) -> Motion:
+        """Return the motion of what a function of moving values returns."""
+        found = [self.value(each) for each in arguments]
+        signs, kind = [sign for sign, _ in found], _kind_of_all(found)
+        if getattr(function, IS_MONOTONE, False):
+            return _all_of(signs), DECLARED
+        if function is len and kind == BAG:
+            return signs[0], AMOUNT
+        if function in (int, float) and self._has_number(*arguments):
+            return _all_of(signs), NUMBER
+        if function in (min, max) and len(arguments) == 1 and kind == BAG:
+            return (signs[0] if function is max else _turned(signs[0])), ORDERED
+        if function in (min, max) and len(arguments) > 1 and kind not in (BAG, TRUTH):
+            return _all_of(signs), NUMBER if kind == AMOUNT else kind
+        return MIXED, ORDERED
 
 
-def _field_sign(expr: Expr, row: Row) -> int | None:
-    """Return the direction of a binding, or of a field of it; None for other expressions."""
+def _field_motion(expr: Expr, row: Row) -> Motion | None:
+    """Return the motion of a binding, or of a field of it; None for other expressions."""
     name: str | int | None
     match expr:
         case Parameter(place):
@@ -334,13 +437,19 @@ def _field_sign(expr: Expr, row: Row) -> int | None:
             return None
     fields = dict(row[place].fields)
     if name is None:
-        return fields[None] if set(fields) == {None} else MIXED
-    return MIXED if None in fields else fields.get(name, 0)
+        return fields[None] if set(fields) == {None} else (MIXED, ORDERED)
+    return (MIXED, ORDERED) if None in fields else fields.get(name, RESTING)
 
 
 def _all_of(signs: Sequence[int]) -> int:
     found = {sign for sign in signs if sign}
     return 0 if not found else found.pop() if len(found) == 1 else MIXED
+
+
+def _kind_of_all(motions: Sequence[Motion]) -> str:
+    """Return the kind of all values that move; `ORDERED` if they have several."""
+    kinds = {kind for sign, kind in motions if sign}
+    return kinds.pop() if len(kinds) == 1 else ORDERED
 
 
 def _turned(sign: int) -> int:

@@ -51,6 +51,8 @@ R = TypeVar("R", covariant=True)
 V = TypeVar("V")
 S = TypeVar("S")
 Out = TypeVar("Out")
+Monotone: TypeAlias = Literal["rises", "falls"]
+"""The direction of a result as a group gets more rows."""
 
 
 class Summable(Protocol[R]):
@@ -82,6 +84,7 @@ class Aggregation(Generic[*Ts, R]):
         self._of = of
         self._functions: tuple[Opaque, ...] = ()
         self._ring: Any = None
+        self._direction = 0
 
     def _value(self, take: Callable[[Any, str], Function]) -> Function | None:
         """Return the callable for its values as a part of the plan; None if it reads the row."""
@@ -285,6 +288,9 @@ class Aggregate(Aggregation[*Ts, Out]):
     of: callable, row -> value, or the name of a field; by default the row (a tuple, if it has
         several bindings).
 
+    monotone: `"rises"` if the result never falls as a group gets more rows, and stays true once it
+        is true; `"falls"` for the opposite. A recursion may pass through such an aggregate
+        (docs/recursion.md). With `Database(strict=True)`, the recursion checks that on its rows.
     ring: a `reactive.rings.Ring`, in place of `zero`, `add` and `remove`: the aggregate is the sum
         over the rows of the products of the values of their bindings. `of` is then a list of a
         callable for each binding, row of that binding -> value of the ring; None for `ring.one`.
@@ -312,6 +318,7 @@ class Aggregate(Aggregation[*Ts, Out]):
         *,
         is_zero: Callable[[S], object] | None = None,
         of: Callable[[Unpack[Ts]], Any] | str | None = None,
+        monotone: Monotone | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -323,6 +330,7 @@ class Aggregate(Aggregation[*Ts, Out]):
         *,
         is_zero: Callable[[S], object] | None = None,
         of: Callable[[Unpack[Ts]], Any] | str | None = None,
+        monotone: Monotone | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -342,8 +350,14 @@ class Aggregate(Aggregation[*Ts, Out]):
         is_zero: Callable[[Any], object] | None = None,
         of: Any = None,
         ring: Any = None,
+        monotone: Monotone | None = None,
     ) -> None:
         if ring is not None:
+            if monotone is not None:
+                raise PlanError(
+                    "Aggregate takes a ring or monotone=, not both\n"
+                    "  rings have negative values, so that sums in them may rise or fall"
+                )
             if any(each is not None for each in (zero, add, remove, result, is_zero)):
                 raise PlanError(
                     "Aggregate takes a ring, or zero, add and remove, not both\n"
@@ -363,6 +377,7 @@ class Aggregate(Aggregation[*Ts, Out]):
         test = None if is_zero is None else take_callable(is_zero, 1, "the is_zero of Aggregate")
         super().__init__(UserAccumulator(zero, meaning(zero), plus, minus, finish, test), of)
         self._functions = tuple(f for f in (plus, minus, finish, test) if f is not None)
+        self._direction = _direction_of(monotone)
 
 
 class Monoid(Aggregation[*Ts, Out]):
@@ -374,6 +389,7 @@ class Monoid(Aggregation[*Ts, Out]):
     combine: callable, (value, value) -> value, associative and commutative.
     result: callable, value -> value of the aggregate; by default the combined value.
     of: callable, row -> hashable value, or the name of a field; by default the row.
+    monotone: `"rises"` or `"falls"`, as for `Aggregate`.
 
     State: a balanced tree over the distinct values. Cost: O(log group) calls per changed row.
 
@@ -396,6 +412,7 @@ class Monoid(Aggregation[*Ts, Out]):
         result: None = None,
         *,
         of: Callable[[Unpack[Ts]], S] | str | None = None,
+        monotone: Monotone | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -405,6 +422,7 @@ class Monoid(Aggregation[*Ts, Out]):
         result: Callable[[S], Out],
         *,
         of: Callable[[Unpack[Ts]], S] | str | None = None,
+        monotone: Monotone | None = None,
     ) -> None: ...
     @outermost
     def __init__(
@@ -414,11 +432,24 @@ class Monoid(Aggregation[*Ts, Out]):
         result: Callable[[S], Out] | None = None,
         *,
         of: Callable[[Unpack[Ts]], S] | str | None = None,
+        monotone: Monotone | None = None,
     ) -> None:
         combined = take_callable(combine, 2, "the combine of Monoid")
         finish = None if result is None else take_callable(result, 1, "the result of Monoid")
         super().__init__(MonoidAccumulator(zero, meaning(zero), combined, finish), of)
         self._functions = tuple(f for f in (combined, finish) if f is not None)
+        self._direction = _direction_of(monotone)
+
+
+def _direction_of(monotone: object) -> int:
+    """Return 1 for a result that rises with more rows, -1 for one that falls, 0 for others."""
+    directions = {None: 0, "rises": 1, "falls": -1}
+    if not isinstance(monotone, str | None) or monotone not in directions:
+        raise PlanError(
+            f"monotone={monotone!r:.60} is no direction of a result with more rows\n"
+            '  write monotone="rises" or monotone="falls"'
+        )
+    return directions[monotone]
 
 
 def make_fold(
@@ -444,7 +475,8 @@ def make_fold(
         instead = tolerant.Tolerant(accumulator)
     skip_none, functions = accumulator.skip_none, aggregate._functions
     own = own_name if own_name != name else None
-    return Folded(name, accumulator, value, functions, skip_none, instead, own)
+    direction = aggregate._direction
+    return Folded(name, accumulator, value, functions, skip_none, instead, own, direction)
 
 
 def _base_of(kind: type) -> str:

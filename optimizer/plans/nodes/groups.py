@@ -123,6 +123,8 @@ class Folded:
     `functions` are the user's callables in the accumulator; `tolerant` is the accumulator whose
     result is a `Fault` if one of them raises. With `skip_none`, values that are None are left out.
     Rules read the `name`; texts show the `label`: for an aggregate of the user's own, its class.
+    The result rises with more rows if the `direction` is 1, and falls if it is -1, as the user
+    declares.
     """
 
     name: str
@@ -132,6 +134,7 @@ class Folded:
     skip_none: bool = False
     tolerant: Any = None
     own_name: str | None = None
+    direction: int = 0
 
     @property
     def label(self) -> str:
