@@ -72,7 +72,7 @@ from reactive.errors import (
 if TYPE_CHECKING:
     from reactive.api.clock import Clock, now
     from reactive.api.family import Family, GroupedQuery, OrderedQuery, Query, check, live
-    from reactive.api.fixpoint import fixpoint
+    from reactive.api.fixpoint import fixpoint, monotone
     from reactive.api.iterate import iterate
     from reactive.api.literal import Raised, RowError
     from reactive.api.named_groups import NamedGroups, NamedGroupsView
@@ -243,6 +243,7 @@ __all__ = [
     "left",
     "live",
     "mirror",
+    "monotone",
     "now",
     "of",
     "poll",
@@ -326,6 +327,7 @@ __getattr__ = make_module_getattr(
         "iterate": "reactive.api.iterate",
         "live": "reactive.api.family",
         "mirror": "reactive.borders.mirrors.mirror",
+        "monotone": "reactive.api.fixpoint",
         "now": "reactive.api.clock",
         "of": "reactive.borders.objects.records",
         "poll": "reactive.borders.sources.batch",

@@ -39,6 +39,7 @@ from optimizer.expr import (
     reads,
 )
 from optimizer.expressions.knowledge import IS_MONOTONE, constructor
+from optimizer.expressions.order_kinds import ANY_KIND
 from optimizer.expressions.text import written
 from optimizer.lifting.lift import lift
 from optimizer.plans import headlines
@@ -48,15 +49,19 @@ from optimizer.plans.properties import bindings, free, is_set, nodes, shapes
 from optimizer.plans.side_conditions import join_match
 from optimizer.record import record
 
-NUMBER, AMOUNT, ORDERED, BAG, TRUTH, DECLARED = (
-    *("number", "amount", "ordered", "bag", "truth", "declared"),
+NUMBER, AMOUNT, ORDERED, OTHER, BAG, TRUTH, DECLARED = (
+    *("number", "amount", "ordered", "other", "bag", "truth", "declared"),
 )
-"""Kinds of values that move: a number; a number that is not negative; a value that `<` compares; a
-bag that gets elements; a truth value; a value that its user says to be monotone, also in truth."""
+"""Kinds of values that move: a number; a number that is not negative; a value that `<` compares,
+of any type or for certain no number; a bag that gets elements; a truth value; a value that its user
+says to be monotone, also in truth."""
 KNOWN: Mapping[str, tuple[int, str]] = {
     **dict.fromkeys(("Count", "Sum", "CountDistinct"), (1, AMOUNT)),
-    **{"Max": (1, ORDERED), "Min": (-1, ORDERED), "Collect": (1, BAG)},
-    **{"BoolOr": (1, TRUTH), "BoolAnd": (-1, TRUTH)},
+    "Max": (1, ORDERED),
+    "Min": (-1, ORDERED),
+    "Collect": (1, BAG),
+    "BoolOr": (1, TRUTH),
+    "BoolAnd": (-1, TRUTH),
 }
 """The direction and the kind of aggregates with more rows."""
 OF_ELEMENTS = frozenset({"Collect", "CountDistinct"})
@@ -261,8 +266,8 @@ def _motion_of(folded: plan.Folded, source: plan.Node) -> Motion:
         return folded.direction, DECLARED
     sign, kind = KNOWN.get(folded.name, (MIXED, ORDERED))
     if kind == ORDERED and sign != MIXED and folded.value is not None:
-        is_number = declared_kind(_body(folded.value, source), source) == NUMBER
-        kind = NUMBER if is_number else kind
+        declared = declared_kind(_body(folded.value, source), source)
+        kind = kind if declared in (None, ANY_KIND) else NUMBER if declared == NUMBER else OTHER
     return sign, kind
 
 
@@ -339,7 +344,7 @@ class _Motions:
                 return _turned(self.test(inner))
             case _:
                 sign, kind = self.value(expr)
-                return MIXED if kind in (NUMBER, ORDERED) else sign
+                return MIXED if kind in (NUMBER, ORDERED, OTHER) else sign
 
     def value(self, expr: Expr) -> Motion:
         """Return the motion of the value of an expression."""
@@ -390,9 +395,9 @@ class _Motions:
             return _all_of([one[0], other[0] if operator == "+" else _turned(other[0])]), NUMBER
         match left, right:
             case _, Constant(number) if operator != "+" and (number or operator == "*"):
-                if operator != "*" or self._has_number(left):
+                if operator != "*" or one[1] != OTHER:
                     return _scaled(one[0], number), NUMBER
-            case Constant(number), _ if operator == "*" and self._has_number(right):
+            case Constant(number), _ if operator == "*" and other[1] != OTHER:
                 return _scaled(other[0], number), NUMBER
             case _:
                 pass

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from optimizer import plan
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
+from optimizer.expressions.knowledge import IS_MONOTONE
 from optimizer.plans.properties import bindings
 from reactive.api import joined_values, lattices
 from reactive.api.aggregates import Aggregation, Max, Min
@@ -31,6 +32,7 @@ from reactive.engine.runtime.boundary import outermost
 if TYPE_CHECKING:
     Keep = Min[Any, Any] | Max[Any, Any] | lattices.Lattice[Any]
 
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 U = TypeVar("U")
 V = TypeVar("V")
@@ -151,6 +153,43 @@ def fixpoint(
 
 
 Kept = plan.Best | plan.JoinedValue | None
+
+
+def monotone(function: F) -> F:
+    """Declare a function monotone: a larger argument never makes its result smaller, or untrue.
+
+    A recursion may test the results of its aggregates by such a function (docs/recursion.md); of
+    another one, it is not known that a row which passes the test still does with more rows. The
+    function is called as it is: its body is not read. With `Database(strict=True)`, the recursion
+    raises if a row that it has derived is lost.
+
+    Raises
+    ------
+    PlanError: attributes of the function cannot be set.
+
+    >>> from reactive import Count, Database, fixpoint, monotone
+    >>> @monotone
+    ... def is_crowd(count):
+    ...     return bool(count // 2)
+    >>> db = Database()
+    >>> hosts, friends = db.table(str, name="hosts"), db.table(tuple[str, str], name="friends")
+    >>> party = fixpoint(lambda guests: hosts.union(
+    ...     guests.join(friends, on=lambda g, f: g == f[1]).group_by(lambda g, f: f[0])
+    ...     .aggregate(Count()).where(lambda who, count: is_crowd(count))
+    ...     .select(lambda who, count: who))).materialize()
+    >>> hosts.add_all(["Ann", "Bob"])
+    >>> friends.add_all([("Cem", "Ann"), ("Cem", "Bob"), ("Dan", "Cem")])
+    >>> sorted(party)
+    ['Ann', 'Bob', 'Cem']
+    """
+    try:
+        setattr(function, IS_MONOTONE, True)
+    except (AttributeError, TypeError):
+        raise PlanError(
+            f"monotone takes a function of your own, not {function!r:.80}\n"
+            "  write a function that calls it, with @monotone"
+        ) from None
+    return function
 
 
 def _best(

@@ -25,7 +25,7 @@ from optimizer.plans.properties import bindings, nodes, row_shape
 from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.collections.row_fields import with_field
 from reactive.engine.collections.sorting import ranker
-from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.collections.zset import Pair, Row, canonical
 from reactive.engine.operators.fixpoint.group_relation import GroupRelation
 from reactive.engine.operators.fixpoint.lattice_laws import CheckedJoin
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
@@ -74,7 +74,7 @@ def _relation(best: Keeping, shape: Any, checked: str | None) -> RisingRelation:
     if best is None:
         return SetRelation()
     if isinstance(best, plan.GroupOf):
-        return _group_relation(best)
+        return _group_relation(best, checked)
     if isinstance(best, plan.Best):
         return _best_relation(best)
     lattice = best.lattice
@@ -90,18 +90,37 @@ def _relation(best: Keeping, shape: Any, checked: str | None) -> RisingRelation:
     )
 
 
-def _group_relation(of: plan.GroupOf) -> GroupRelation:
-    """Return the relation of the groups of an aggregate inside of the recursion."""
+def _group_relation(of: plan.GroupOf, checked: str | None) -> GroupRelation:
+    """Return the relation of the groups of an aggregate inside of the recursion.
+
+    `checked` is the name of the recursion if aggregates that are declared monotone are checked.
+    """
     node, shown = of.aggregate, chain_runner(of.shown)
     count = bindings(node.input)
     key, canonical_key = spread_or_none(node.key, count), canonical_key_maker(node.key, node.input)
     assert key is not None
-    summed = [
-        spread_bindings(folded.value, count)
-        for folded in node.aggregates
-        if folded.name == "Sum" and folded.value is not None
+    summed, largest = [
+        [
+            spread_bindings(folded.value, count)
+            for folded in node.aggregates
+            if folded.name == name and folded.value is not None
+        ]
+        for name in ("Sum", "Max")
     ]
     make_key = key
+    declared = [
+        (place, folded)
+        for place, folded in enumerate(node.aggregates, 1)
+        if folded.direction and checked is not None
+    ]
+
+    def results_of(pairs: Sequence[Pair]) -> Sequence[Pair]:
+        made = plain_aggregate(node).step(pairs)
+        if len(pairs) > 1 and declared:
+            fewer = plain_aggregate(node).step(pairs[:-1])
+            for place, folded in declared:
+                _check_direction(folded, fewer[0][0][place], made[0][0][place], str(checked))
+        return made
 
     def check(row: Row) -> None:
         for value in summed:
@@ -111,13 +130,33 @@ def _group_relation(of: plan.GroupOf) -> GroupRelation:
                     f"a recursion sums {number!r:.60} of the row {row!r:.100}\n"
                     "  inside of a recursion, sum() adds numbers that are not negative: totals rise"
                 )
+        for value in largest:
+            found = value(row)
+            if found != found:
+                raise FixpointError(
+                    f"a recursion has the maximum of {found!r:.60} of the row {row!r:.100}\n"
+                    "  no test holds for NaN: leave such rows out"
+                )
 
     return GroupRelation(
         lambda row: canonical_key(make_key(row)),
-        lambda pairs: shown([(row, 1) for row, _ in plain_aggregate(node).step(pairs)]),
+        lambda pairs: shown([(row, 1) for row, _ in results_of(pairs)]),
         check,
         bindings(of.shown[-1] if of.shown else node),
     )
+
+
+def _check_direction(folded: plan.Folded, before: Any, after: Any, name: str) -> None:
+    """Raise `FixpointError` if a result with more rows went against the declared direction."""
+    low, high = (before, after) if folded.direction > 0 else (after, before)
+    if low != high and not low <= high:
+        declared = "rises" if folded.direction > 0 else "falls"
+        raise FixpointError(
+            f"fixpoint {name!r}: {folded.label} is not monotone:"
+            f" {after!r:.60} with one row more than {before!r:.60}\n"
+            f'  it is declared with monotone="{declared}"\n'
+            "  transaction rolled back: no table or view changed"
+        )
 
 
 def _best_relation(best: plan.Best) -> LatticeRelation:
