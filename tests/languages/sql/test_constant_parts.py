@@ -14,7 +14,7 @@ import pytest
 from optimizer.expr import Call, Constant, Lifted, walk
 from optimizer.plan import Node
 from optimizer.traverse import functions
-from reactive import Database
+from reactive import Database, PlanError
 from reactive.languages.sql.postgres import times as of_postgres
 from reactive.languages.sql.runtime import times, units
 from reactive.languages.sql.terms import scope
@@ -232,3 +232,35 @@ def test_short_functions_of_units_are_the_same(function: Any, names: set[str]) -
 def test_date_trunc_costs_few_calls(name: str) -> None:
     for moment in (dt.date(2024, 5, 6), dt.datetime(2024, 5, 6, 7, 8, 9, 10)):
         assert calls_of(partial(times.truncated, name, moment)) <= 9
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select ntile(1 + 1) over (order by x), lag(x, 1 + 0, 0 - 1) over (order by x) from t",
+        "select nth_value(x, 3 - 1) over (order by x) from t",
+        "select sum(x) over (order by x rows between 1 + 0 preceding and current row) from t",
+        "select quantile_cont(x, 0.25 + 0.25), string_agg(s, ',' || ' ' order by x) from t",
+        "select max(x, 1 + 1), array_to_string([x, 1], ',' || ';') from t group by x",
+        "select round(x * 1.55, 2 - 1), left(s, 3 - 2) from t limit 1 + 1 offset 2 - 2",
+    ],
+)
+def test_arguments_may_be_constant_expressions(query: str) -> None:
+    from tests.languages.sql.test_duckdb import assert_alike
+
+    assert_alike(
+        query, ["create table t (x int, s varchar)", "insert into t values (1, 'ab'), (3, 'c')"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("select case when true then generate_series(1, 2) end", "may stand in case"),
+        ("select sum(generate_series(1, 2))", "gives rows"),
+        ("select 1 where generate_series(1, 2) = 1", "gives rows"),
+    ],
+)
+def test_rows_of_a_function_in_the_place_of_a_value_are_refused(query: str, told: str) -> None:
+    with pytest.raises(PlanError, match=told):
+        Database(dialect="postgres").sql(query)

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Constant, Operation, constant
-from reactive.languages.sql.expressions.arithmetic import REAL, calculate, check_range, integer_of
+from reactive.languages.sql.expressions.arithmetic import (
+    REAL,
+    calculate,
+    check_range,
+    integer_of,
+)
 from reactive.languages.sql.expressions.casts import apply, argument, cast
 from reactive.languages.sql.functions.arrays import cast_arguments, make_function
 from reactive.languages.sql.runtime import casts, intervals, moments, numbers, times
 from reactive.languages.sql.terms.calls import Maker, arguments, function_name
 from reactive.languages.sql.terms.errors import nearest, source_of, take
+from reactive.languages.sql.terms.folding import with_folded_constants
 from reactive.languages.sql.terms.types import (
     ANY,
     BOOL,
@@ -32,7 +38,12 @@ from reactive.languages.sql.terms.types import (
     range_of,
     sql_name,
 )
-from reactive.languages.sql.terms.values import NULL_VALUE, TypedValue, is_null, literal_value
+from reactive.languages.sql.terms.values import (
+    NULL_VALUE,
+    TypedValue,
+    is_null,
+    literal_value,
+)
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
@@ -141,7 +152,10 @@ def _amount_of(unit: str) -> Maker:
         if isinstance(value.expr, Constant) and not value.nulls:
             return literal_value(intervals.interval(float(value.expr.value), unit))
         return apply(
-            intervals.interval, INTERVAL, argument(value, FLOAT, scope), literal_value(unit)
+            intervals.interval,
+            INTERVAL,
+            argument(value, FLOAT, scope),
+            literal_value(unit),
         )
 
     return translate
@@ -368,7 +382,7 @@ def _rounded_type(
     PlanError: the number of digits is not known before a row is read.
     """
     kind = value.type
-    known = digits[0].expr if digits else constant(0)
+    known = with_folded_constants(digits[0].expr) if digits else constant(0)
     sign = 1
     if isinstance(known, Operation) and known.operator == "-" and len(known.operands) == 1:
         sign, known = -1, known.operands[0]

@@ -1,8 +1,7 @@
-"""Calls that give rows: in FROM with columns of their own, and in the SELECT list of Postgres.
+"""Calls that give rows of JSON, in FROM with columns of their own.
 
 from jsonb_each(j)                    columns key, value
 from jsonb_array_elements(j) as e     column value, which `e` stands for, too
-select jsonb_object_keys(j) from t    a row for each key
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class CallSource(ScopeSource):
         return [self.whole] if is_alias and not found and self.whole is not None else found
 
 
-def is_set_returning(node: exp.Anonymous, scope: Scope) -> bool:
+def _gives_rows_in_postgres(node: exp.Anonymous, scope: Scope) -> bool:
     """Return True for a call of a function of Postgres that gives rows of JSON."""
     return scope.dialect.name == "postgres" and node.name.lower() in of_postgres.SET_RETURNING
 
@@ -56,7 +55,7 @@ def columns_of(
     values: an element of the array that the call gives, and its number if FROM asks for it.
     """
     if not isinstance(call, exp.Anonymous) or not (
-        is_set_returning(call, scope) or _gives_rows(call, scope)
+        _gives_rows_in_postgres(call, scope) or _gives_rows(call, scope)
     ):
         return None
     name, kind = function_name(call), values[0].type

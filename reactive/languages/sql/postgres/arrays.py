@@ -56,6 +56,11 @@ def prepended(item: Any, array: Array | None) -> Array:
     return (item, *(array or ()))
 
 
+def subscripts(array: Any, dimension: int) -> Array:
+    """Return the places of a dimension (GENERATE_SUBSCRIPTS); none where there is none."""
+    return tuple(range(1, (length(array, dimension) or 0) + 1))
+
+
 def length(array: Any, dimension: int) -> int | None:
     """Return the length of a dimension (ARRAY_LENGTH); None where there is none."""
     if dimension < 1:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Call, constant, tuple_of
-from reactive.languages.sql.expressions.casts import apply, argument, cast, equal_types, maybe
+from reactive.languages.sql.expressions.casts import (
+    apply,
+    argument,
+    cast,
+    equal_types,
+    maybe,
+)
 from reactive.languages.sql.functions import arrays as common_arrays
 from reactive.languages.sql.functions import structs, texts
 from reactive.languages.sql.json import documents
@@ -44,6 +50,7 @@ from reactive.languages.sql.terms.types import (
     BYTES,
     DECIMAL,
     FLOAT,
+    INSTANT,
     INT,
     INTERVAL,
     TEXT,
@@ -66,6 +73,18 @@ if TYPE_CHECKING:
 INT4, INT8 = SqlType("int", size=4), SqlType("int", size=8)
 TEXTS, ARRAY = SqlType("array", items=(TEXT,)), SqlType("array", items=(ANY,))
 INTS = SqlType("array", items=(INT4,))
+_SPLIT = forms(
+    form(
+        strings.split,
+        TEXTS,
+        TEXT,
+        TEXT,
+        TEXT,
+        optional=1,
+        asks_null=True,
+        nullable=True,
+    )
+)
 
 
 # Numbers.
@@ -121,7 +140,10 @@ def _translate_width_bucket(node: Any, scope: Scope) -> TypedValue:
     kinds = {scope.value(each).type.kind for each in arguments(node)[:3]}
     kind = FLOAT if "float" in kinds else DECIMAL
     return call_form(
-        (form(numerics.bucket, INT4, kind, kind, kind, INT4),), arguments(node), node, scope
+        (form(numerics.bucket, INT4, kind, kind, kind, INT4),),
+        arguments(node),
+        node,
+        scope,
     )
 
 
@@ -248,7 +270,10 @@ def _trim(node: Any, scope: Scope) -> TypedValue:
 
 def _position(node: Any, scope: Scope) -> TypedValue:
     nodes = [node.this, node.args["substr"]]
-    of = (form(strings.place_of, INT4, TEXT, TEXT), form(strings.place_of, INT4, BYTES, BYTES))
+    of = (
+        form(strings.place_of, INT4, TEXT, TEXT),
+        form(strings.place_of, INT4, BYTES, BYTES),
+    )
     return call_form(of, nodes, node, scope, "position")
 
 
@@ -326,7 +351,9 @@ def _translate_collate(node: Any, scope: Scope) -> TypedValue:
     name = node.expression.name
     if name.upper() not in ("C", "POSIX", "UCS_BASIC", "DEFAULT"):
         raise scope.error(
-            node, f"the collation {name!r} of postgres is not supported", 'order by x collate "C"'
+            node,
+            f"the collation {name!r} of postgres is not supported",
+            'order by x collate "C"',
         )
     return scope.value(node.this)
 
@@ -353,9 +380,7 @@ OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
     "replace": define_form(strings.replaced, TEXT, TEXT, TEXT, TEXT),
     "translate": define_form(strings.translated, TEXT, TEXT, TEXT, TEXT),
     "split_part": define_form(strings.split_part, TEXT, TEXT, TEXT, INT4),
-    "string_to_array": forms(
-        form(strings.split, TEXTS, TEXT, TEXT, TEXT, optional=1, asks_null=True, nullable=True)
-    ),
+    "string_to_array": _SPLIT,
     "array_to_string": forms(
         form(arrays.joined_array, TEXT, ARRAY, TEXT),
         form(arrays.joined_array, TEXT, ARRAY, TEXT, TEXT),
@@ -374,7 +399,8 @@ OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
     "convert_to": define_form(strings.bytes_of_text, BYTES, TEXT, TEXT),
     "get_byte": define_form(strings.byte_at, INT4, BYTES, INT8),
     "quote_literal": forms(
-        form(strings.quoted_literal, TEXT, TEXT), form(strings.quoted_literal, TEXT, ANY)
+        form(strings.quoted_literal, TEXT, TEXT),
+        form(strings.quoted_literal, TEXT, ANY),
     ),
     "quote_ident": define_form(strings.quoted_name, TEXT, TEXT),
     "quote_nullable": forms(
@@ -518,7 +544,8 @@ def _translate_array_fill(node: Any, scope: Scope) -> TypedValue:
     item, sizes = (scope.value(each) for each in arguments(node))
     kind = SqlType("array", items=(item.type,))
     made = Call(
-        callee(arrays.filled), (as_optional(item), as_optional(argument(sizes, INTS, scope)))
+        callee(arrays.filled),
+        (as_optional(item), as_optional(argument(sizes, INTS, scope))),
     )
     return TypedValue(made, kind, sizes.nulls)
 
@@ -534,25 +561,69 @@ def _condition_of(symbol: str, function: Any) -> Maker:
 
 
 def _series(node: Any, scope: Scope) -> TypedValue:
-    """Return generate_series() as an array; refuse other types, and times without an interval."""
+    """Return generate_series() as an array; refuse other types, and times without an interval.
+
+    Of dates it has instants.
+    """
     nodes = arguments(node)
     values = [scope.value(each) for each in nodes]
     if not 2 <= len(values) <= 3:
         raise scope.error(node, "generate_series() takes a start, an end and a step")
     for place, each in enumerate(nodes):
         if is_literal(each):
-            known = next((v.type for v in values[:2] if v.type.kind != "text"), TIMESTAMP)
+            known = next((v.type for v in values[:2] if v.type.kind != "text"), INSTANT)
             values[place] = argument(values[place], INTERVAL if place == 2 else known, scope)
     kinds = {value.type.kind for value in values[:2]}
-    if kinds & {"date", "timestamp"}:
+    if kinds & {"date", "timestamp", "timestamptz"}:
         if len(values) != 3 or values[2].type.kind != "interval":
             raise scope.error(node, "generate_series() of times takes an interval as its step")
+        if "timestamptz" in kinds or kinds == {"date"}:
+            values[:2] = [cast(value, INSTANT, scope) for value in values[:2]]
+            values.append(literal_value(scope.dialect.timezone))
+            return apply(times.series_of_instants, SqlType("array", items=(INSTANT,)), *values)
         item = TIMESTAMP
     elif kinds <= {"int", "decimal", "any", "null"}:
         item = DECIMAL if "decimal" in {v.type.kind for v in values} else values[0].type
     else:
         raise scope.error(node, f"postgres has no generate_series({kind_name(values[0])}, ...)")
     return apply(times.series, SqlType("array", items=(item,)), *values)
+
+
+SETS: dict[str, Maker] = {
+    "generate_series": _series,
+    "generate_subscripts": define_form(arrays.subscripts, INTS, ARRAY, INT4),
+    "string_to_table": _SPLIT,
+    "regexp_split_to_table": define_form(patterns.split, TEXTS, TEXT, TEXT, TEXT, optional=1),
+    "regexp_matches": define_form(
+        patterns.all_groups,
+        SqlType("array", items=(TEXTS,)),
+        TEXT,
+        TEXT,
+        TEXT,
+        optional=1,
+    ),
+}
+"""Functions that give rows, here as arrays."""
+
+
+def is_set_returning(node: Any, scope: Scope) -> bool:
+    """Return True for a call of a function of Postgres that gives rows."""
+    if scope.dialect.name != "postgres" or not isinstance(node, exp.Anonymous):
+        return False
+    return node.name.lower() in SETS or node.name.lower() in json.SET_RETURNING
+
+
+def array_of_set(node: Any, scope: Scope) -> TypedValue:
+    """Return the rows of such a call as an array."""
+    maker = SETS.get(node.name.lower()) if is_set_returning(node, scope) else None
+    return scope.value(node) if maker is None else maker(node, scope)
+
+
+def _refuse_set(node: Any, scope: Scope) -> TypedValue:
+    raise scope.error(
+        node,
+        f"{function_name(node)}() gives rows: it stands in SELECT, outside of CASE, and in FROM",
+    )
 
 
 OF_ARRAYS: dict[str | type[exp.Expr], Maker] = {
@@ -571,7 +642,7 @@ OF_ARRAYS: dict[str | type[exp.Expr], Maker] = {
     "array_cat": _translate_array_cat,
     "array_fill": _translate_array_fill,
     "trim_array": define_form(arrays.shortened, None, ARRAY, INT4),
-    "generate_series": _series,
+    **dict.fromkeys(SETS, _refuse_set),
     "row": structs.row_of,
     "num_nulls": define_form(arrays.nulls_among, INT4, ANY, many=True, asks_null=True),
     "num_nonnulls": define_form(arrays.values_among, INT4, ANY, many=True, asks_null=True),

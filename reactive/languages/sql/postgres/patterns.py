@@ -17,7 +17,12 @@ from functools import lru_cache
 from reactive.languages.sql.postgres.numbers import NotSupportedError
 from reactive.languages.sql.runtime.automaton import Expression
 from reactive.languages.sql.runtime.texts import is_like
-from reactive.languages.sql.runtime.wildcards import Matcher, Wildcards, like_pattern, wildcards_of
+from reactive.languages.sql.runtime.wildcards import (
+    Matcher,
+    Wildcards,
+    like_pattern,
+    wildcards_of,
+)
 
 CLASSES = {
     "alpha": "^\\W\\d_",
@@ -36,7 +41,14 @@ CLASSES = {
 }
 NEGATED = frozenset({"alpha", "alnum"})
 """Classes that are the opposite of one of Python."""
-ESCAPES = {"m": r"\b(?=\w)", "M": r"\b(?<=\w)", "y": r"\b", "Y": r"\B", "Z": r"\Z", "A": r"\A"}
+ESCAPES = {
+    "m": r"\b(?=\w)",
+    "M": r"\b(?<=\w)",
+    "y": r"\b",
+    "Y": r"\B",
+    "Z": r"\Z",
+    "A": r"\A",
+}
 BEYOND = frozenset({"(?:", ")", "|", "*", "+", "?", "{", "}"})
 """Parts of patterns of SIMILAR TO that are neither wildcards nor classes."""
 LONGEST = 2_000
@@ -170,6 +182,17 @@ def groups(text: str, pattern: str, options: str = "") -> tuple[str | None, ...]
     if found is None:
         return None
     return found.groups() if made.groups else (found[0],)
+
+
+def all_groups(text: str, pattern: str, options: str = "") -> tuple[tuple[str | None, ...], ...]:
+    """Return the brackets of the first match (REGEXP_MATCHES), or of all matches with `g`.
+
+    >>> all_groups("abab", "a(b)", "g"), all_groups("x", "a")
+    ((('b',), ('b',)), ())
+    """
+    made = _expression_of(pattern, options.replace("g", "")).finder(text)
+    matches = [each.groups() if made.groups else (each[0],) for each in _matches(made, text)]
+    return tuple(matches if "g" in options else matches[:1])
 
 
 def replaced(text: str, pattern: str, new: str, options: str = "") -> str:

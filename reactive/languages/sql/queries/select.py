@@ -14,7 +14,7 @@ from sqlglot import exp
 from optimizer import plan
 from optimizer.expr import Parameter
 from optimizer.plans.properties import bindings
-from reactive.languages.sql.json.rows import is_set_returning
+from reactive.languages.sql.postgres.functions import array_of_set, is_set_returning
 from reactive.languages.sql.queries.grouping import (
     GroupingKeys,
     columns_before,
@@ -44,13 +44,26 @@ from reactive.languages.sql.queries.select_columns import (
 )
 from reactive.languages.sql.queries.sources import from_
 from reactive.languages.sql.queries.time_windows import append_group_windows
-from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, output_value
+from reactive.languages.sql.sqlite.comparisons import (
+    grouped_by,
+    has_collation,
+    output_value,
+)
 from reactive.languages.sql.terms.errors import put, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.values import TypedValue, as_optional
 from reactive.languages.sql.windows.kinds import append_windows
 
-UNSUPPORTED = ("into", "sample", "cluster", "distribute", "connect", "match", "locks", "prewhere")
+UNSUPPORTED = (
+    "into",
+    "sample",
+    "cluster",
+    "distribute",
+    "connect",
+    "match",
+    "locks",
+    "prewhere",
+)
 
 _WRITES = {"into": "SELECT INTO", "locks": "FOR UPDATE"}
 
@@ -103,11 +116,17 @@ def select(node: Any, around: Scope) -> SelectQuery:
         is_one = keys is None
     having = node.args.get("having")
     if having is not None:
-        made, is_one = filter_rows(made, scope.reading(having), scope.true(having.this)), False
+        made, is_one = (
+            filter_rows(made, scope.reading(having), scope.true(having.this)),
+            False,
+        )
     made, scope = _add_windows(made, scope, asked)
     qualify = node.args.get("qualify")
     if qualify is not None:
-        made, is_one = filter_rows(made, scope.reading(qualify), scope.true(qualify.this)), False
+        made, is_one = (
+            filter_rows(made, scope.reading(qualify), scope.true(qualify.this)),
+            False,
+        )
     made, scope, grows = _with_elements(made, scope, asked)
     values = tuple(scope.value(column.node) for column in columns)
     if scope.dialect.numeric_booleans:
@@ -240,7 +259,7 @@ def _with_elements(
     if not calls:
         return made, scope, False
     arrays = [
-        scope.value(c)
+        array_of_set(c, scope)
         if isinstance(c, exp.Anonymous)
         else unnested_value(c.this if isinstance(c, exp.Explode) else c.expressions[0], scope)
         for c in calls
@@ -254,10 +273,15 @@ def _with_elements(
 
 
 def _is_unnesting(node: Any, scope: Scope) -> bool:
-    """Return True for a call that gives rows in SELECT."""
-    return isinstance(node, exp.Explode | exp.Unnest) or (
-        isinstance(node, exp.Anonymous) and is_set_returning(node, scope)
-    )
+    """Return True for a call that gives rows in SELECT; refuse one inside of CASE."""
+    found = isinstance(node, exp.Explode | exp.Unnest) or is_set_returning(node, scope)
+    if found and scope.dialect.name == "postgres":
+        around = node.parent
+        while around is not None and not isinstance(around, exp.Query):
+            if isinstance(around, exp.Case | exp.Coalesce | exp.AggFunc):
+                raise scope.error(node, f"no function that gives rows may stand in {around.key}")
+            around = around.parent
+    return found
 
 
 # The end.
@@ -312,7 +336,10 @@ def _asked_before(
 
 
 def _on(
-    node: Any, scope: Scope, columns: Sequence[SelectColumn], values: Sequence[TypedValue]
+    node: Any,
+    scope: Scope,
+    columns: Sequence[SelectColumn],
+    values: Sequence[TypedValue],
 ) -> TypedValue:
     """Return the value of a key of DISTINCT ON: a column by number or name, or an expression."""
     place = position_of(node, scope, columns)
@@ -330,7 +357,9 @@ def _distinct(
         place = next((n for n, v in enumerate(query.values) if v == value), None)
         if place is None:
             raise query.scope.error(
-                each, "SELECT DISTINCT is ordered by what is no column of it", "select it too"
+                each,
+                "SELECT DISTINCT is ordered by what is no column of it",
+                "select it too",
             )
         moved.append((each, made.values[place]))
     return made, moved

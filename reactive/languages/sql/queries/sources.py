@@ -33,6 +33,7 @@ from optimizer.expr import (
 from reactive.api import clock as clocks
 from reactive.languages.sql.functions.arrays import series_of
 from reactive.languages.sql.json import rows as rows_of_calls
+from reactive.languages.sql.postgres.functions import array_of_set
 from reactive.languages.sql.queries.asof import join_asof
 from reactive.languages.sql.queries.grouping import (
     filter_rows,
@@ -42,7 +43,11 @@ from reactive.languages.sql.queries.grouping import (
     unnest_arrays,
     unnested_value,
 )
-from reactive.languages.sql.queries.join_columns import merge_columns, shared_columns, side_by_side
+from reactive.languages.sql.queries.join_columns import (
+    merge_columns,
+    shared_columns,
+    side_by_side,
+)
 from reactive.languages.sql.queries.ordering import limits
 from reactive.languages.sql.queries.pivots import pivot_rows
 from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
@@ -128,6 +133,8 @@ def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
             return _with_joins(windowed_rows(call, node, around, source), node, around)
         case exp.Table(this=exp.Func() | exp.Anonymous() as call):
             return _unnest_item(call, node, around, left)
+        case exp.Table() if peek(node, "rows_from"):
+            return _unnest_item(node, node, around, left)
         case exp.Table():
             if peek(node, "version") is not None:
                 raise around.error(
@@ -195,7 +202,9 @@ def _rows_of_query(node: Any, around: Scope) -> PlannedRows:
         values = [replace(v, type=TEXT) if v.type is NULL else v for v in query.values]
         query = replace(query, values=tuple(values))
     return rows_of_plan(
-        query.as_source(), node.alias, around.replace_names(_alias_columns(node), query.names, node)
+        query.as_source(),
+        node.alias,
+        around.replace_names(_alias_columns(node), query.names, node),
     )
 
 
@@ -209,7 +218,7 @@ def _join_item(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     if method == "POSITIONAL" or kind not in ("", "INNER", "CROSS", "OUTER", *_HALVES):
         raise around.error(join, f"{method or kind} JOIN is not supported")
     item = _without_lateral(item)
-    is_unnested = isinstance(item, exp.Unnest) or _is_call(item)
+    is_unnested = isinstance(item, exp.Unnest) or _is_call(item) or _has_rows_from(item)
     inner = _lateral_query(item, left, around)
     if is_unnested or inner is not None:
         _check_lateral(join, around)
@@ -243,8 +252,13 @@ def _is_call(item: Any) -> bool:
     return is_call and not is_window_call(item.this)
 
 
+def _has_rows_from(item: Any) -> bool:
+    """Return True for `rows from (f(x), g(x))`, several calls side by side."""
+    return isinstance(item, exp.Table) and bool(peek(item, "rows_from"))
+
+
 def _call_of(item: Any) -> Any:
-    return item if isinstance(item, exp.Unnest) else item.this
+    return item if isinstance(item, exp.Unnest) or _has_rows_from(item) else item.this
 
 
 def _join_two(
@@ -359,7 +373,12 @@ def _some_of(item: Any, join: Any) -> Any:
 
 
 def _lateral(
-    left: PlannedRows, node: Any, alias: str, names: tuple[str, ...], join: Any, around: Scope
+    left: PlannedRows,
+    node: Any,
+    alias: str,
+    names: tuple[str, ...],
+    join: Any,
+    around: Scope,
 ) -> PlannedRows:
     """Return `left` joined with a query that reads it."""
     side = KINDS.get((join.side or "").upper())
@@ -378,15 +397,27 @@ def _unnest_item(
     """Add a binding for each element of an array, or of several side by side."""
     before = left if left is not None else PlannedRows(one_row(), 1, ())
     scope = before.scope(around)
-    arrays = (
-        [unnested_value(e, scope) for e in call.expressions]
-        if isinstance(call, exp.Unnest)
-        else [_array_of_call(call, item, scope)]
-    )
+    calls = _calls_from(item) if _has_rows_from(item) else [call]
+    arrays, usual = list[TypedValue](), list[str]()
+    for each in calls:
+        is_unnest = isinstance(each, exp.Unnest)
+        found = (
+            [unnested_value(e, scope) for e in each.expressions]
+            if is_unnest
+            else [_array_of_call(each, item, scope)]
+        )
+        usual += ["unnest" if is_unnest else function_name(each)] * len(found)
+        arrays += found
     offset = bool(item.args.get("offset") or item.args.get("ordinality"))
     kinds = [array.type.items[0] if array.type.items else array.type for array in arrays]
     node, values = unnest_arrays(
-        before.node, scope, arrays, kinds, before.bindings, offset=offset, outer=side == "LEFT"
+        before.node,
+        scope,
+        arrays,
+        kinds,
+        before.bindings,
+        offset=offset,
+        outer=side == "LEFT",
     )
     names = _alias_columns(item) or ((item.alias,) if item.alias else ())
     own = rows_of_calls.columns_of(call, values, scope)
@@ -395,10 +426,14 @@ def _unnest_item(
     last = item.args.get("offset")
     if isinstance(last, exp.Identifier):  # the last name of `as u(element, place)`
         names = (*names, last.name)
-    usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [function_name(call)]
     every = around.replace_names(names, [*usual, *(["ordinality"] if offset else [])], item)
     made = ScopeSource(item.alias or every[0], tuple(zip(every, values, strict=False)))
     return PlannedRows(node, before.bindings + 1, (*before.sources, made), before.merged)
+
+
+def _calls_from(item: Any) -> list[Any]:
+    """Return the calls of ROWS FROM."""
+    return [e if isinstance(e, exp.Unnest) else e.this for e in item.args["rows_from"]]
 
 
 def _rows_of_call(
@@ -423,7 +458,7 @@ def _rows_of_call(
 def _array_of_call(call: Any, item: Any, scope: Scope) -> TypedValue:
     """Return the array of a call in FROM, cut to a LIMIT; refuse a series with step 0."""
     if not isinstance(call, exp.GenerateSeries) or scope.dialect.name != "duckdb":
-        return scope.value(call)
+        return array_of_set(call, scope)
     step = call.args.get("step")
     if isinstance(step, exp.Literal) and not step.is_string and not float(step.this):
         raise scope.error(step, "the step of a series in FROM cannot be 0")
@@ -445,7 +480,16 @@ def _most(item: Any, scope: Scope) -> int | None:
     return wanted + left_out if isinstance(wanted, int) else None
 
 
-_READ_ALL = ("joins", "laterals", "where", "group", "having", "qualify", "distinct", "order")
+_READ_ALL = (
+    "joins",
+    "laterals",
+    "where",
+    "group",
+    "having",
+    "qualify",
+    "distinct",
+    "order",
+)
 """The parts of a SELECT that may need more rows than a LIMIT shows."""
 _MORE = (exp.Query, exp.Explode, exp.Unnest)
 
