@@ -75,6 +75,17 @@ class Flow:
 
 def reading_clauses(program: Program) -> tuple[bool, ...]:
     """Return for each clause whether it reads a value of a lattice together with another row."""
+    made, _ = _flows(program)
+    return tuple(flow.reads for flow in made)
+
+
+def only_flows(program: Program) -> bool:
+    """Return True if values decide about no row and no key: they are only made of each other."""
+    return not any(flow.reads or flow.moves for flows in _flows(program) for flow in flows)
+
+
+def _flows(program: Program) -> tuple[list[Flow], list[Flow]]:
+    """Return the flows of the clauses, and of the relations."""
     widths = _widths(program)
     known = [
         Flow((CLEAN,) * (_width_of_group(best) if isinstance(best, plan.GroupOf) else width))
@@ -92,12 +103,12 @@ def reading_clauses(program: Program) -> tuple[bool, ...]:
             of = of_groups if clause.head in of_groups else new
             of[clause.head] = _meet(of[clause.head], flow)
         for index, best in enumerate(program.best):
-            if isinstance(best, plan.JoinedValue):
+            if isinstance(best, plan.JoinedValue | plan.Best):
                 new[index] = _of_lattice(best, new[index])
             elif isinstance(best, plan.GroupOf):
                 new[index] = _of_group(best, of_groups[index])
         if new == known:
-            return tuple(flow.reads for flow in made)
+            return made, known
         known = new
 
 
@@ -114,10 +125,11 @@ def _meet(one: Flow, other: Flow) -> Flow:
     return Flow(tuple(found), one.moves or other.moves)
 
 
-def _of_lattice(best: plan.JoinedValue, flow: Flow) -> Flow:
-    """Return the flow of a relation over a lattice: its key is clean, and its rows only rise."""
+def _of_lattice(best: plan.JoinedValue | plan.Best, flow: Flow) -> Flow:
+    """Return the flow of a relation over a lattice, or of the best rows: its key is clean, and its
+    rows only rise."""
     (binding,) = flow.bindings
-    keys = _fields_read(best.by)
+    keys = fields_read(best.by)
     is_clean = keys is not None and all(map(binding.has, keys))
     return Flow((Binding(False, keys if is_clean and keys else frozenset()),), not is_clean)
 
@@ -140,7 +152,7 @@ def _of_group(of: plan.GroupOf, flow: Flow) -> Flow:
     return Flow((own, *row.bindings), not is_clean)
 
 
-def _fields_read(by: Function) -> Fields | None:
+def fields_read(by: Function) -> Fields | None:
     """Return the fields that a key is made of; None if it is made of more."""
     if not isinstance(by, Lifted):
         return None

@@ -499,7 +499,7 @@ def _build_fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: I
         node.program, node, inputs, generate=builder.generates, strict=builder.graph.strict
     )
     wiring = (*map(ports.index, inputs), circuit.wiring())
-    is_over_lattice = lattices.has_lattice(node.program)
+    is_over_lattice = lattices.has_lattice(lattices.with_lattices(node.program))
     kind = lattice_fixpoint.LatticeFixpoint if is_over_lattice else fixpoint.Fixpoint
     return builder.node(node, tuple(ports), lambda: kind(circuit), functions, wiring=wiring)
 

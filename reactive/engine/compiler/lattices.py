@@ -8,21 +8,42 @@
     put_value  row, value -> State(row.node, row.variable, value)
 
 In such a recursion the best row of a key (`keep=Min`) is a value as well, namely the row.
+
+    keep=Max(lambda s: s.late), by=lambda s: s.task        late = max(s.late + t.hours for ...)
+
+The best row of a key is read as a lattice, too, if the step may make better values of worse ones: a
+sum with the largest, a difference with the least. Then values rise many times round a loop. In
+other recursions, as of shortest paths, the best rows come first (`recursive_relation.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Attribute, Call, Expr, Item, Lifted, Parameter, constant, tuple_of
+from optimizer.expr import (
+    Attribute,
+    Call,
+    Display,
+    Expr,
+    Item,
+    Lifted,
+    Operation,
+    Parameter,
+    constant,
+    parts,
+    tuple_of,
+)
 from optimizer.expressions.knowledge import constructor
 from optimizer.plans import value_flow
-from optimizer.plans.clauses import Keeping, Program
+from optimizer.plans.clauses import Keeping, Program, is_closed
 from optimizer.plans.components import strongly_connected
-from optimizer.plans.properties import bindings, nodes, row_shape
+from optimizer.plans.properties import bindings, nodes, row_shape, tables
+from optimizer.traverse import functions
 from reactive.engine.codegen.functions import compiled_of
+from reactive.engine.collections.order import sort_key
 from reactive.engine.collections.row_fields import with_field
 from reactive.engine.collections.sorting import ranker
 from reactive.engine.collections.zset import Pair, Row, canonical
@@ -34,6 +55,7 @@ from reactive.engine.operators.fixpoint.set_relation import SetRelation
 from reactive.engine.operators.fuse import chain_runner
 from reactive.engine.operators.plain import (
     canonical_key_maker,
+    chain_over,
     plain_aggregate,
     spread_bindings,
     spread_or_none,
@@ -44,6 +66,73 @@ from reactive.errors import FixpointError
 def has_lattice(program: Program) -> bool:
     """Return True if a relation of a recursion is over a lattice, or of groups."""
     return any(isinstance(best, plan.JoinedValue | plan.GroupOf) for best in program.best)
+
+
+@dataclass(frozen=True)
+class BestValue:
+    """The lattice of the values of best rows."""
+
+    largest: bool
+    bottom: None = None
+    leq: None = None
+    widen: None = None
+    widen_at: None = None
+
+    def join(self, one: Any, other: Any) -> Any:
+        """Return the better one of two values."""
+        small, large = (one, other) if self.largest else (other, one)
+        return other if sort_key(small) < sort_key(large) else one
+
+
+IMPROVING = {True: "+", False: "-"}
+"""The operation that may make a better value, by whether the largest value is the best."""
+
+
+def with_lattices(program: Program) -> Program:
+    """Return a recursion in which relations of best rows are lattices, if values may rise."""
+    made = [_risen(program, place) for place in range(len(program.best))]
+    if any(new is None and old is not None for new, old in zip(made, program.best, strict=True)):
+        return program
+    risen = Program(tuple(made), program.clauses)
+    if risen == program or not value_flow.only_flows(risen):
+        return program
+    is_stored = all(table.stored for clause in program.clauses for table in tables(clause.body))
+    return risen if is_stored and _may_improve(program) else program
+
+
+def _risen(program: Program, place: int) -> Keeping:
+    """Return a lattice for best rows with one value; None if they have more than key and value."""
+    best = program.best[place]
+    if not isinstance(best, plan.Best):
+        return best
+    shapes = {row_shape(clause.body) for clause in program.clauses if clause.head == place}
+    names = _names_of(next(iter(shapes))) if len(shapes) == 1 else None
+    value, keys = value_flow.fields_read(best.value), value_flow.fields_read(best.by)
+    if names is None or value is None or keys is None or len(value) != 1:
+        return None
+    (name,) = value
+    if isinstance(best.value, Lifted) and isinstance(best.value.body, Display):
+        return None
+    if name in keys or {name, *keys} != {*names}:
+        return None
+    return plan.JoinedValue(best.by, best.value, name, BestValue(best.largest))
+
+
+def _may_improve(program: Program) -> bool:
+    """Return True if a step may make a better value of a worse one."""
+    wanted = {IMPROVING[best.largest] for best in program.best if isinstance(best, plan.Best)}
+    for clause in program.clauses:
+        if is_closed(clause.body):
+            continue
+        for node in chain_over(clause.body)[0]:
+            waiting = [f.body for f in functions(node) if isinstance(f, Lifted)]
+            while waiting:
+                expr = waiting.pop()
+                match expr:
+                    case Operation(operator, (_, _)) if operator in wanted:
+                        return True
+                waiting += parts(expr)
+    return False
 
 
 def reading_clauses(program: Program) -> tuple[bool, ...]:

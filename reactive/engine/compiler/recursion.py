@@ -90,6 +90,7 @@ def circuit_of(
     `inputs` are the nodes that its clauses read, in their order. `strict` checks what the callables
     of lattices return.
     """
+    program = lattices.with_lattices(program)
     relations = _relations_of(program, of.names if strict else None)
     builder = _Builder(relations, of, inputs, generate=generate)
     builder.circuit.clauses = program.clauses
