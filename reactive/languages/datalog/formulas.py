@@ -21,7 +21,14 @@ from typing import Any
 from optimizer.errors import PlanError
 from reactive.languages.datalog import rules
 from reactive.languages.datalog.functors import MATHEMATICAL, SIGNATURES, TESTS, WORDS
-from reactive.languages.datalog.tokens import Cursor, Span, suggest_name, unescape_text, wrong
+from reactive.languages.datalog.tokens import (
+    Cursor,
+    Span,
+    Token,
+    suggest_name,
+    unescape_text,
+    wrong,
+)
 
 Bodies = tuple[tuple[rules.Literal, ...], ...]
 
@@ -32,6 +39,8 @@ LEVELS: tuple[tuple[str, ...], ...] = (
 )
 PRECEDENCE = {name: level for level, names in enumerate(LEVELS) for name in names}
 AGGREGATES = ("count", "sum", "mean", "min", "max")
+COUNTERS = frozenset({"__ITERATION__", "recursive_iteration_cnt"})
+"""Names of the number of the round of a recursion."""
 
 
 class Terms:
@@ -128,6 +137,8 @@ class Terms:
             return rules.Nil(token.at)
         if name in AGGREGATES and (found := self._aggregate(name, token.at)) is not None:
             return found
+        if name in COUNTERS:
+            raise _counts_rounds(token)
         if not cursor.sees("("):
             return rules.Variable(name, token.at)
         if name == "as":
@@ -194,6 +205,12 @@ class Terms:
         else:
             bodies = ((self._atom(),),)
         return rules.AggregateTerm(name, target, bodies, cursor.since(start))
+
+
+def _counts_rounds(token: Token) -> Exception:
+    """Return the error of a term that counts the rounds of a recursion."""
+    what = f"{token.text} is not supported: rounds depend on the order of evaluation"
+    return wrong(token.at, what, "give the relation a column that counts: a(x, n + 1) :- a(y, n)")
 
 
 def _address(text: str, at: Span) -> int:
@@ -294,6 +311,8 @@ class Formulas:
         """Read an atom, a truth, a test or a comparison."""
         cursor, token = self._cursor, self._cursor.token
         if token.kind == "name":
+            if token.text == "recursive_iteration_cnt" and cursor.follows("("):
+                raise _counts_rounds(token)
             if token.text in ("true", "false") and not cursor.follows("("):
                 return rules.Truth(cursor.read().text == "true", token.at)
             if token.text in TESTS and cursor.follows("("):

@@ -32,6 +32,10 @@ REPRESENTATIONS = frozenset({"brie", "btree", "btree_delete", "eqrel", *KEEPING}
 QUALIFIERS = frozenset({*IGNORED, *KEEPING, "inline", "eqrel", "input", "output", "printsize"})
 PARTS = ("Bottom", "Top", "Lub", "Glb", "Leq")
 """Parts of a lattice."""
+NO_QUALIFIERS = {
+    "btree_sum": "a sum depends on the order in which rows are derived: "
+    "aggregate a relation, as in n = sum x : { a(x) }",
+}
 REFUSED = {
     "limitsize": "a limit depends on the order in which rows come",
 }
@@ -134,7 +138,9 @@ class _Parser:
                 choices = tuple(self._cursor.several(self._choice))
                 break
             if token.text not in QUALIFIERS:
-                remedy = suggest_name(token.text, QUALIFIERS, "there are")
+                remedy = NO_QUALIFIERS.get(token.text) or suggest_name(
+                    token.text, QUALIFIERS, "there are"
+                )
                 raise wrong(token.at, f"there is no qualifier {token.text!r}", remedy)
             other = qualifiers & (
                 REPRESENTATIONS if token.text in REPRESENTATIONS else {token.text}

@@ -298,6 +298,12 @@ def test_nothing_is_made_of_a_text_that_is_wrong() -> None:
         (".decl a(x: number)\na(1) <= a(2).", "':-' is missing before '.'"),
         (".decl a(x: number)\na(1), a(3) <= a(2) :- true.", "one row is dominated by another"),
         (".decl a(x: number)\n.limitsize a(n=3)", "a limit depends on the order"),
+        (".decl a(x: number) btree_sum", "a sum depends on the order in which rows are derived"),
+        (".decl a(x: number)\na(x) :- a(x), __ITERATION__ < 3.", "rounds depend on the order"),
+        (
+            ".decl a(x: number)\na(x) :- a(x), recursive_iteration_cnt() < 3.",
+            "rounds depend on the order",
+        ),
         (".decl a(x: number)\na(autoinc(1)).", "autoinc takes no arguments"),
         (".decl a(x: number)\na(autoinc()) :- a(_).", "cannot stand in a recursive rule"),
         (".decl a(x: number)\na(1.2.3.256).", "256 is no byte of an address"),
