@@ -107,7 +107,7 @@ def check(lattice: Lattice[V], values: Iterable[V]) -> None:
 
 
 def _flat(a: Any, b: Any) -> Any:
-    return a if a == b else TOP
+    return a if a is b or a == b else TOP  # NaN is one object
 
 
 def _smallest(a: Any, b: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
-from reactive import Database, FixpointError, Max, PlanError, Relation, fixpoint, lattices
+from reactive import Database, FixpointError, Max, PlanError, Relation, fixpoint, iterate, lattices
 from reactive.lattices import TOP, FrozenDict, Lattice, check, flat, interval, largest, union
 from tests.api.lattice_programs import EXAMPLES, KINDS, Example, Facts, histories, tables_of
 from tests.errors.golden import refused
@@ -465,6 +465,45 @@ def test_explain_names_the_lattice_and_the_key() -> None:
     rows = db.table(Level, name="rows")
     query = fixpoint(lambda s: rows.union_all(s), keep=flat(lambda r: r.v), by=lambda r: r.n)
     assert "fixpoint s (join flat(r.v) by r.n)" in str(query.explain())
+
+
+def test_nan_and_none_are_constants_like_others() -> None:
+    db = Database()
+    edges, facts = db.table(Edge, name="edges"), db.table(Level, name="facts")
+    view = fixpoint(
+        lambda s: facts.union_all(
+            s.join(edges, on=lambda s, e: s.n == e.a).select(lambda s, e: Level(e.b, s.v))
+        ),
+        keep=flat(lambda s: s.v),
+        by=_by,
+    ).materialize()
+    edges.add_all([Edge(0, 1), Edge(1, 0)])
+    for value in (float("nan"), None):
+        facts.add_all([Level(0, value), Level(1, value)])
+        assert repr(sorted(view)) == f"[Level(n=0, v={value}), Level(n=1, v={value})]"
+        view.verify()
+        facts.add(Level(0, 1))
+        assert sorted(view) == [Level(0, TOP), Level(1, TOP)]
+        view.verify()
+        facts.clear()
+
+
+def test_a_recursion_over_a_lattice_inside_of_iterate() -> None:
+    db = Database()
+    edges, facts = db.table(Edge, name="edges"), db.table(Level, name="facts")
+    none = facts.where(lambda f: False)
+    view = iterate(
+        lambda before: _levels(lambda s: facts.union_all(before).union_all(_up(s, edges))),
+        none,
+        times=2,
+    ).materialize()
+    edges.add_all([Edge(0, 1), Edge(1, 0), Edge(1, 2)])
+    facts.add_all([Level(0, 1), Level(2, 3)])
+    assert sorted(view) == [Level(n, 6) for n in range(3)]
+    view.verify()
+    edges.remove(Edge(1, 0))
+    assert sorted(view) == [Level(0, 1), Level(1, 2), Level(2, 3)]
+    view.verify()
 
 
 def test_equal_lattices_share_one_operator() -> None:
