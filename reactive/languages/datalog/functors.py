@@ -145,7 +145,9 @@ def call_of(name: str, kind: str, count: int, bits: int | None) -> Call:
     return _call(name, kind, count, width)
 
 
-_GROWING = frozenset({"+", "-", "*", "/", "/ number", "^", "bshl", "bnot", "ftoi", "utoi", "range"})
+_GROWING = frozenset(
+    {"+", "-", "*", "/", "/ number", "^", "bshl", "bshru", "bnot", "ftoi", "utoi", "range"}
+)
 _PLAIN: dict[str, Call] = {
     "+": add,
     "*": mul,
@@ -183,7 +185,8 @@ def _call(name: str, kind: str, count: int, bits: int | None) -> Call:
         case "^":
             return power
         case "bshl" | "bshr" | "bshru":
-            return partial(shifted, {"bshl": lshift}.get(name, rshift), name, bits or UNSIGNED_BITS)
+            shift = lshift if name == "bshl" else rshift
+            return partial(shifted, shift, name, bits or UNSIGNED_BITS, bits is not None)
         case "to_number" | "to_unsigned":
             return partial(number_in, name == "to_unsigned")
         case "ftoi" | "ftou":
@@ -286,8 +289,23 @@ def power(a: Any, b: Any) -> tuple[Any, ...]:
     return (found,) if type(found) is type(a) else ()
 
 
-def shifted(shift: Call, name: str, bits: int, a: int, b: int) -> tuple[int, ...]:
-    """Return a number shifted by a number of places below the width; none by others."""
+def shifted(
+    shift: Call,
+    name: str,
+    bits: int,
+    wraps: bool,
+    a: int,
+    b: int,
+) -> tuple[int, ...]:
+    """Return a number shifted by a number of places below the width.
+
+    Other numbers of places wrap round, too, if numbers do (`wraps`); else there is no result.
+
+    >>> shifted(lshift, "bshl", 32, True, 5, 33), shifted(lshift, "bshl", 32, False, 5, 33)
+    ((10,), ())
+    """
+    if wraps:
+        b %= bits
     if not 0 <= b < bits:
         return ()
     return (shift(unsigned(a, bits) if name == "bshru" else a, b),)

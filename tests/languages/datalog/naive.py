@@ -354,13 +354,13 @@ class Naive:
         raise AssertionError(term)
 
     def _functor(self, name: str, values: list[Any]) -> Any:
-        found = _functor(name, values, self._bits or 32)
+        found = _functor(name, values, self._bits or 32, self._bits is not None)
         if self._bits and type(found) is int and name not in ("strlen", "to_number"):
             return self._stored(found, "number")
         return found
 
 
-def _functor(name: str, values: list[Any], bits: int) -> Any:
+def _functor(name: str, values: list[Any], bits: int, wraps: bool) -> Any:
     try:
         match name, values:
             case "-", [a]:
@@ -372,6 +372,7 @@ def _functor(name: str, values: list[Any], bits: int) -> Any:
             case "^", [a, b]:
                 return a**b if type(a) is float or b >= 0 else NOTHING
             case "bshl" | "bshr" | "bshru", [a, b]:
+                b = b % bits if wraps else b
                 if not 0 <= b < bits:
                     return NOTHING
                 a = a % (1 << bits) if name == "bshru" else a

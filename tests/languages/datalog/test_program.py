@@ -143,6 +143,8 @@ BITS = """
 .decl r(x: number, y: number) .output r
 r(x * 1000000007, -2147483647 - x) :- n(x).
 r(x bshl 31, x ^ 40 + bnot x) :- n(x).
+r(-x bshl (x - 2), -x bshru (x * 32)) :- n(x).
+r(x bshr (x + 31), -x bshru (x + 3)) :- n(x).
 .decl s(x: number) .output s
 s(t) :- t = sum y : { r(y, _) }.
 """
@@ -152,6 +154,30 @@ s(t) :- t = sum y : { r(y, _) }.
 def test_numbers_wrap_round_where_they_have_a_width(bits: int | None) -> None:
     play(BITS, 1, bits=bits)
     play(BITS, 2, bits=bits)
+
+
+def test_places_of_a_shift_wrap_round_as_numbers_do() -> None:
+    text = """
+        .decl n(x: number, by: number) n(-10, -1). n(-10, 1). n(1, -32). n(1, 37).
+        .decl l(x: number, by: number, y: number) .output l
+        l(x, by, x bshl by) :- n(x, by).
+        .decl r(x: number, by: number, y: number) .output r
+        r(x, by, x bshru by) :- n(x, by).
+        .decl u(y: unsigned) .output u
+        u(3u bshl 33u). u(as(7, unsigned) bshr 34u).
+    """
+
+    def found(bits: int | None) -> list[list[tuple[int, ...]]]:
+        program = Database().datalog(text, bits=bits)
+        return [sorted(map(tuple, program[name].materialize())) for name in "lru"]
+
+    assert found(32) == [
+        [(-10, -1, 0), (-10, 1, -20), (1, -32, 1), (1, 37, 32)],
+        [(-10, -1, 1), (-10, 1, 2**31 - 5), (1, -32, 1), (1, 37, 0)],
+        [(1,), (6,)],
+    ]
+    assert found(64)[0][-1] == (1, 37, 2**37) and found(64)[1][1] == (-10, 1, 2**63 - 5)
+    assert found(None) == [[(-10, 1, -20)], [(-10, 1, 2**31 - 5)], [(1,), (6,)]]
 
 
 def test_a_change_of_one_fact_touches_what_it_affects() -> None:
