@@ -22,7 +22,7 @@ from typing import Any
 from tests.random_queries.nodes import Node
 from tests.random_queries.oracle import Inside, Oracle, Rows
 
-KEYED = ("group", "reduce", "top", "each")
+KEYED = ("group", "reduce", "through", "top", "each")
 OWN = ("Own", "Monoid")
 """Aggregates that cannot leave None out."""
 Call = Callable[[Any], Any]

@@ -10,6 +10,7 @@ from functools import lru_cache, partial, wraps
 from types import MappingProxyType
 from typing import Any
 
+from reactive import monotone
 from tests.random_queries.histories import Model
 from tests.random_queries.rows import A, D, M, S
 from tests.random_queries.values import POOLS, hash_of, n, same, small
@@ -40,6 +41,7 @@ def _known(mode: str) -> dict[str, Any]:
         "hash_of": hash_of,
         "partial": partial,
         "lru_cache": lru_cache,
+        "monotone": monotone,
         "through": through,
         "inverted": inverted,
         "D": D,

@@ -67,7 +67,7 @@ class Node:
         match self.op:
             case "recursive":
                 return found | {self.more[0]}
-            case "fixpoint" | "best" | "iterate" | "each" | "until":
+            case "fixpoint" | "best" | "lattice" | "iterate" | "each" | "until":
                 return found - {self.more[0]}
         return found
 

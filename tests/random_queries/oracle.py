@@ -323,6 +323,16 @@ class Oracle:
         make = REDUCERS[node.more]
         return [(key, row) for key, members in groups for row in make(key, members)]
 
+    def _through(self, node: Node, inside: Inside) -> Rows:
+        """The number of each row; of two inputs, the product of its numbers in both."""
+        if "key" in node.calls:
+            groups = self._groups(node, self._input(node, inside))
+            return [(key, n) for key, members in groups for n in bag(members).values()]
+        first, *others = (bag(self.rows(each, inside)) for each in node.inputs)
+        for other in others:
+            first = Counter({row: n * other[row] for row, n in first.items() if other[row]})
+        return [*first.values()]
+
     def _each(self, node: Node, inside: Inside) -> Rows:
         groups = self._groups(node, self._input(node, inside))
         body = node.inputs[1]
@@ -384,6 +394,18 @@ class Oracle:
             if bag(best.values()) == bag(now):
                 return now
             now = [*best.values()]
+        raise TooLarge
+
+    def _lattice(self, node: Node, inside: Inside) -> Rows:
+        """Join the sets of each key until no set grows."""
+        (of,), now = node.more, dict[Any, frozenset[Any]]()
+        for _ in range(MOST_ROUNDS):
+            then: dict[Any, frozenset[Any]] = {}
+            for key, value in self.rows(node.inputs[0], {**inside, (of, 0): [*now.items()]}):
+                then[key] = then.get(key, frozenset()) | value
+            if then == now:
+                return [*now.items()]
+            now = then
         raise TooLarge
 
     def _iterate(self, node: Node, inside: Inside) -> Rows:

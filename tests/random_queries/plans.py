@@ -45,6 +45,7 @@ OPERATORS = {
     "having": 2,
     "trivial": 1,
     "reduce": 1,
+    "through": 1,
     "top": 2,
     "each": 2,
     "aggregate": 1,
@@ -433,6 +434,19 @@ class Plans:
         name = self._random.choice([*REDUCERS])
         made = node.row if name == "rows" else "V"
         return Node("reduce", (node,), ("V", made), {"key": key}, name)
+
+    def through(self, depth: int) -> Node:
+        """The numbers of rows by an operator of one's own: of one input, two, or of groups."""
+        node = self.relation(depth - 1)
+        names = parameters(node.kinds)
+        match self._random.randrange(3):
+            case 0:
+                key = self.texts.callable(names, self.texts.value(names))
+                return Node("through", (node,), ("V", "V"), {"key": key})
+            case 1:
+                left, right = self.pair(node, plain=True), self.pair(self.relation(0), plain=True)
+                return Node("through", (left, right), ("V",))
+        return Node("through", (node,), ("V",))
 
     def top(self, depth: int) -> Node:
         """The first rows of groups of pairs of numbers, as below a limit."""

@@ -29,6 +29,8 @@ class Recursions:
         if self._exact and self._plans.chance(0.4):
             return self._best()
         if self._plans.chance(0.15):
+            return self._lattice()
+        if self._plans.chance(0.15):
             return self._from_one_place()
         first = self._plans.pair(self._plans.relation(min(depth - 1, 2)), plain=True)
         bases = [first, self._plans.pair(self._plans.relation(0), plain=True)]
@@ -69,7 +71,9 @@ class Recursions:
     def _one_step(self, node: Node, relations: list[Node], bases: list[Node]) -> Node:
         other = self._random.choice((*bases, *bases, *relations))
         base, texts = self._random.choice(bases), self._texts
-        match self._random.randrange(9):
+        match self._random.randrange(11):
+            case 9 | 10:
+                return self._grouped(node, other)
             case 0 | 1 | 2 | 3:
                 sides = [node, other]
                 self._random.shuffle(sides)
@@ -93,6 +97,23 @@ class Recursions:
                 return Node(op, (self._turned(node), base), ("P",))
         many = texts.callable(ONE, "[(x[1], x[0]), (x[1], x[1])]")
         return Node("select_many", (node,), ("P",), {"of": many})
+
+    def _grouped(self, node: Node, other: Node) -> Node:
+        """The keys of groups of matches that pass a monotone test."""
+        texts = self._texts
+        sides = [node, other]
+        self._random.shuffle(sides)
+        on = texts.callable(BOTH, self._equal())
+        pairs = Node("join", tuple(sides), ("P", "P"), {"on": on})
+        name = self._random.choice(("Count", "CountDistinct", "Max"))
+        value = None if name == "Count" else texts.callable(BOTH, f"small({texts.field(BOTH)})")
+        key = texts.callable(BOTH, texts.field(BOTH))
+        groups = Node("group", (pairs,), ("V", "V"), {"key": key}, (Fold(name, value),))
+        sign, limit = self._random.choice((">", ">=")), self._random.randrange(1, 4)
+        test = texts.declared_monotone(("x", "y"), f"y {sign} {limit}")
+        passing = Node("where", (groups,), ("V", "V"), {"of": test})
+        keys = Node("select", (passing,), ("V",), {"of": texts.plain_lambda(("x", "y"), "x")})
+        return Node("select", (keys,), ("P",), {"of": texts.callable({"x": "V"}, "(x, x)")})
 
     def _equal(self) -> str:
         return f"{self._texts.field(ONE)} == {self._texts.field({'y': 'P'})}"
@@ -120,6 +141,27 @@ class Recursions:
         calls = {"value": texts.callable(ONE, "x[1]"), "by": texts.callable(ONE, "x[0]")}
         texts.moves = moves
         return Node("best", (body,), ("P",), calls, (of, largest))
+
+    def _lattice(self) -> Node:
+        """The small numbers that lead to each one: sets that grow along the rows of a table."""
+        texts, of, table = self._texts, level(), self._plans.table()
+        start = self._plans.pair(self._plans.relation(1), plain=True)
+        first = texts.plain_lambda(("x",), "(small(x[0]), frozenset((small(x[1]),)))")
+        base = Node("select", (start,), ("P",), {"of": first})
+        edges = self._plans.pair(table, plain=True)
+        rows = Node("recursive", (), ("P",), more=(of, 0))
+        on = texts.callable(BOTH, "x[0] == small(y[0])")
+        pairs = Node("join", (rows, edges), ("P", "P"), {"on": on})
+        more = self._random.choice(("", " | frozenset((small(y[0]),))"))
+        row = texts.plain_lambda(("x", "y"), f"(small(y[1]), x[1]{more})")
+        body = Node("union", (base, Node("select", (pairs,), ("P",), {"of": row})), ("P",))
+        calls = {
+            "value": texts.plain_lambda(("x",), "x[1]"),
+            "by": texts.plain_lambda(("x",), "x[0]"),
+        }
+        sets = Node("lattice", (body,), ("P",), calls, (of,))
+        shown = texts.callable(ONE, "(x[0], len(x[1]))")
+        return Node("select", (sets,), ("P",), {"of": shown})
 
     def iterate(self, depth: int) -> Node:
         """A step that is made a few times, with whatever operators."""

@@ -33,7 +33,6 @@ NOT_DRAWN = {
     "tables": "tells of a query",
     "nest": "is drawn in tests/nests",
     "apply": "is played in tests/api/test_apply.py",
-    "through": "is played in tests/api/test_own_operators.py",
     "expire_after": "is the same as a where, in tests/api/test_clock.py",
     "negate": "is drawn in tests/engine/operators/test_negate.py and tests/nests",
     "previous": "is drawn in tests/engine/operators/test_previous.py",
@@ -113,7 +112,17 @@ def test_every_aggregate_is_drawn(drawn: list[Drawn]) -> None:
     text = "\n".join(each.text for each in drawn)
     for name in ("Count", "Sum", "Avg", "Min", "Max", "CountDistinct", "Collect"):
         assert hasattr(reactive, name) and f"{name}(" in text
-    for some in ("Own(", "Monoid(", "skip_none=True", "as_=", "keep=", "nulls='first'", "desc("):
+    for some in (
+        "Own(",
+        "Monoid(",
+        "skip_none=True",
+        "as_=",
+        "keep=",
+        "keep=union",
+        "Copies",
+        "nulls='first'",
+        "desc(",
+    ):
         assert some in text
 
 

@@ -7,7 +7,7 @@ raise for some rows.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 from tests.random_queries.nodes import NAMES, Node
@@ -239,6 +239,18 @@ class Texts:
 
     def _one(self, forms: Mapping[str, int]) -> str:
         return self._random.choices(list(forms), list(forms.values()))[0]
+
+    def declared_monotone(self, names: Sequence[str], body: str) -> str:
+        """The name of a function that is declared monotone."""
+        name = self.plain_lambda(names, body)
+        self.lines.append(f"{name} = monotone({name})")
+        return name
+
+    def plain_lambda(self, names: Sequence[str], body: str) -> str:
+        """The name of a lambda, which can be read."""
+        name = f"f{next(self._numbers)}"
+        self.lines.append(f"{name} = lambda {', '.join(names)}: {body}")
+        return name
 
     def callable(self, names: Names, body: str, *, inverted: bool = False) -> str:
         """The name of a callable of these parameters, in one of the forms that there are."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import reactive
-from reactive import Aggregate, Monoid
+from reactive import Aggregate, Monoid, Operator, lattices
 from reactive.api import literal as values
 from tests.random_queries.nodes import REDUCERS, Fold, Key, Node, every
 from tests.random_queries.rows import CLASSES
@@ -38,6 +38,25 @@ def _minus(state: State, value: int) -> State:
     return state[0] - value, state[1] - 1
 
 
+class Copies(Operator[Any, int]):
+    """Emit the number of each row that all inputs have: of several, the product of the numbers."""
+
+    def __init__(self, inputs: int = 1) -> None:
+        self._counts: list[Counter[Any]] = [Counter() for _ in range(inputs)]
+
+    def step(self, *deltas: Sequence[tuple[Any, int]]) -> Iterator[tuple[int, int]]:
+        changed = {row for delta in deltas for row, _ in delta}
+        before = [*map(self._number, changed)]
+        for counts, delta in zip(self._counts, deltas, strict=True):
+            for row, weight in delta:
+                counts[row] += weight
+        yield from ((number, -1) for number in before if number)
+        yield from ((number, 1) for number in map(self._number, changed) if number)
+
+    def _number(self, row: Any) -> int:
+        return math.prod(counts[row] for counts in self._counts)
+
+
 VERBS: Mapping[str, Any] = {
     **{name: getattr(reactive, name) for name in ("Count", "Sum", "Avg", "Min", "Max")},
     **{name: getattr(reactive, name) for name in ("CountDistinct", "Collect", "asc", "desc")},
@@ -49,6 +68,8 @@ VERBS: Mapping[str, Any] = {
     "Own": own,
     "Monoid": lambda of: Monoid(0, math.gcd, of=of),
     "REDUCERS": REDUCERS,
+    "Copies": Copies,
+    "union_of": lattices.union,
     "literal": lambda table, rows: table._new(values.literal(rows, None)),
     **CLASSES,
 }
@@ -118,7 +139,7 @@ class _Writer:
                 return f"literal(t0, [{', '.join(f'POOL[{place}]' for place in node.more)}])"
             case "recursive":
                 return inside[node.more]
-            case "fixpoint" | "best":
+            case "fixpoint" | "best" | "lattice":
                 return self._fixpoint(node, inside)
             case "iterate":
                 start, (of, times) = self._text(node.inputs[0], inside), node.more
@@ -151,6 +172,10 @@ class _Writer:
                 return f"{groups}.aggregate({self._folds(node)})"
             case "reduce":
                 return f".group_by({node.calls['key']}).reduce(REDUCERS[{node.more!r}])"
+            case "through":
+                groups = f".group_by({node.calls['key']})" if node.calls else ""
+                given = [*others, f"inputs={1 + len(others)}"] if others else []
+                return f"{groups}.through({', '.join(['Copies', *given])})"
             case "top":
                 keys, count, how = node.more
                 by = f"[{_keys(keys)}]"
@@ -186,6 +211,9 @@ class _Writer:
         return ", ".join(texts)
 
     def _fixpoint(self, node: Node, inside: Inside) -> str:
+        if node.op == "lattice":
+            step = self._step(node.inputs, node.more[0], inside)
+            return f"fixpoint({step}, keep=union_of({node.calls['value']}), by={node.calls['by']})"
         of, more = node.more
         step = self._step(node.inputs, of, inside)
         if node.op == "best":
