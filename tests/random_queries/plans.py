@@ -45,7 +45,6 @@ OPERATORS = {
     "having": 2,
     "trivial": 1,
     "reduce": 1,
-    "through": 1,
     "top": 2,
     "each": 2,
     "aggregate": 1,
@@ -428,16 +427,18 @@ class Plans:
         return Node("group", (node,), kinds, {"key": key}, folds)
 
     def reduce(self, depth: int) -> Node:
+        """The rows of a function of groups, or of an operator of one's own."""
         node = self.relation(depth - 1)
+        if self.chance(0.4):
+            return self._through(node)
         names = parameters(node.kinds)
         key = self.texts.callable(names, self.texts.value(names))
         name = self._random.choice([*REDUCERS])
         made = node.row if name == "rows" else "V"
         return Node("reduce", (node,), ("V", made), {"key": key}, name)
 
-    def through(self, depth: int) -> Node:
-        """The numbers of rows by an operator of one's own: of one input, two, or of groups."""
-        node = self.relation(depth - 1)
+    def _through(self, node: Node) -> Node:
+        """The numbers of rows: of one input, two, or of groups."""
         names = parameters(node.kinds)
         match self._random.randrange(3):
             case 0:
@@ -505,7 +506,7 @@ class Plans:
         if self.chance(0.4):
             return self.where(0, self.group(depth))
         made = self.group(depth) if self.chance(0.3) else self.reduce(depth)
-        if made.kinds[0] == "G":
+        if made.kinds[0] == "G" or not made.calls:
             return self.where(0, made)
         test = self.texts.simple({"x": "V"})
         if self.chance(0.5) and not self.texts.raises:

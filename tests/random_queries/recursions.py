@@ -27,9 +27,7 @@ class Recursions:
     def fixpoint(self, depth: int) -> Node:
         """One relation that is defined by itself, or one of two that are by each other."""
         if self._exact and self._plans.chance(0.4):
-            return self._best()
-        if self._plans.chance(0.15):
-            return self._lattice()
+            return self._lattice() if self._plans.chance(0.3) else self._best()
         if self._plans.chance(0.15):
             return self._from_one_place()
         first = self._plans.pair(self._plans.relation(min(depth - 1, 2)), plain=True)
@@ -71,9 +69,7 @@ class Recursions:
     def _one_step(self, node: Node, relations: list[Node], bases: list[Node]) -> Node:
         other = self._random.choice((*bases, *bases, *relations))
         base, texts = self._random.choice(bases), self._texts
-        match self._random.randrange(11):
-            case 9 | 10:
-                return self._grouped(node, other)
+        match self._random.randrange(9):
             case 0 | 1 | 2 | 3:
                 sides = [node, other]
                 self._random.shuffle(sides)
@@ -95,6 +91,8 @@ class Recursions:
             case 7:
                 op = self._random.choice(("intersection", "difference"))
                 return Node(op, (self._turned(node), base), ("P",))
+        if self._plans.chance(0.6):
+            return self._grouped(node, other)
         many = texts.callable(ONE, "[(x[1], x[0]), (x[1], x[1])]")
         return Node("select_many", (node,), ("P",), {"of": many})
 
