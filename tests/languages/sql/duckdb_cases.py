@@ -322,6 +322,13 @@ TEXTS = [
         string_split_regex({text}, 'b')
         format('{{}}', {int})
         printf('%d', {int})
+        format('{{:5d}}|{{:<8}}|{{:+}}|{{:x}}', {int}, {text}, {count}, {int})
+        format('{{:.2f}}|{{}}|{{:e}}|{{:<9}}', {dec}, {float}, {float}, {real})
+        format('{{1}} {{0:*^7}} {{}}', {bool}, {date})
+        format('{{1}} {{0:*^7}}', {text}, {ints})
+        printf('%d|%5d|%-5d|%05d', {int}, {count}, {count}, {int})
+        printf('%x|%,d|%s', {big}, {int}, {bool})
+        printf('%s|%.2f|%g|%8.1e', {text}, {dec}, {float}, {float})
         starts_with({text}, 'a')
         {text} ^@ {letter}
         {text} < {letter}

@@ -21,7 +21,7 @@ from tests.postgres_server import PostgresServer
 SCRIPTS = Path(__file__).parent / "scripts"
 PLAYED = {
     "queries": 86,
-    "queries_duckdb": 22,
+    "queries_duckdb": 24,
     "subqueries": 50,
     "subqueries_duckdb": 22,
     "functions": 12,

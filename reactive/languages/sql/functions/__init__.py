@@ -52,11 +52,11 @@ NAMES: tuple[str, ...] = tuple(
 _WORDS = """
 array_cosine_similarity array_grade_up array_select array_slice array_value
 array_where array_zip bar current_setting decode encode
-flatten format getvariable greatest_common_divisor hash
+flatten getvariable greatest_common_divisor hash
 jaro_similarity jaro_winkler_similarity
 least_common_multiple list_aggregate list_grade_up list_histogram
 list_resize list_select list_where list_zip make_timestamp_ns
-printf random
+random
 sha1 sha256
 timezone_hour timezone_minute try_strptime txid_current unbin union_value url_decode
 uuid version

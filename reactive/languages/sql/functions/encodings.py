@@ -1,4 +1,4 @@
-"""Functions of DuckDB for regular expressions, encodings and distances of texts."""
+"""Functions of DuckDB for regular expressions, templates, encodings and distances of texts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from sqlglot import exp
 
 from reactive.languages.sql.expressions.casts import apply, cast
 from reactive.languages.sql.functions.arrays import SAME, make_function
-from reactive.languages.sql.runtime import collations, encodings
+from reactive.languages.sql.runtime import collations, encodings, templates
 from reactive.languages.sql.terms.calls import Maker, arguments
 from reactive.languages.sql.terms.types import BOOL, BYTES, FLOAT, INT, TEXT, SqlType
-from reactive.languages.sql.terms.values import TypedValue, literal_value
+from reactive.languages.sql.terms.values import (
+    NULL_VALUE,
+    TypedValue,
+    is_null,
+    literal_value,
+)
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
@@ -45,7 +50,28 @@ def _try(node: Any, scope: Scope) -> TypedValue:
     return scope.value(made)
 
 
+def _define_template(function: Any) -> Maker:
+    """Make FORMAT or PRINTF, whose values are integers, floats, booleans, or texts of others."""
+
+    def translate(node: Any, scope: Scope) -> TypedValue:
+        template, *values = map(scope.value, arguments(node))
+        kinds = {"decimal": FLOAT, **dict.fromkeys(("int", "float", "bool", "null"))}
+        given = []
+        for value in values:
+            if value.type.kind == "any":
+                raise scope.error(node, "the type of a value is not known here", "cast it")
+            to = kinds.get(value.type.kind, TEXT)
+            given.append(value if to is None else cast(value, to, scope))
+        if any(map(is_null, (template, *given))):
+            return NULL_VALUE
+        return apply(function, TEXT, cast(template, TEXT, scope), *given)
+
+    return translate
+
+
 TABLE: dict[str | type[exp.Expr], Maker] = {
+    exp.Format: _define_template(templates.formatted),
+    "printf": _define_template(templates.printed),
     exp.RegexpExtractAll: make_function(
         encodings.all_matches, TEXTS, TEXT, TEXT, INT, TEXT, optional=2
     ),

@@ -29,11 +29,12 @@ from optimizer.expr import (
     has_subquery,
     reads,
     substitute,
+    tuple_of,
 )
 from reactive.api import clock as clocks
 from reactive.languages.sql.functions.arrays import series_of
 from reactive.languages.sql.json import rows as rows_of_calls
-from reactive.languages.sql.postgres.functions import array_of_set
+from reactive.languages.sql.postgres.functions import array_of_set, is_set_returning
 from reactive.languages.sql.queries.asof import join_asof
 from reactive.languages.sql.queries.grouping import (
     filter_rows,
@@ -56,8 +57,12 @@ from reactive.languages.sql.queries.time_windows import windowed_rows
 from reactive.languages.sql.terms.calls import function_name
 from reactive.languages.sql.terms.errors import nearest, peek, put
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
-from reactive.languages.sql.terms.types import NULL, TEXT
-from reactive.languages.sql.terms.values import TypedValue, plan_with_columns
+from reactive.languages.sql.terms.types import NULL, TEXT, SqlType
+from reactive.languages.sql.terms.values import (
+    TypedValue,
+    as_optional,
+    plan_with_columns,
+)
 from reactive.languages.sql.text.window_tables import is_window_call
 
 KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
@@ -406,7 +411,7 @@ def _unnest_item(
             if is_unnest
             else [_array_of_call(each, item, scope)]
         )
-        usual += ["unnest" if is_unnest else function_name(each)] * len(found)
+        usual += ["unnest" if is_unnest else _name_of_rows(each)] * len(found)
         arrays += found
     offset = bool(item.args.get("offset") or item.args.get("ordinality"))
     kinds = [array.type.items[0] if array.type.items else array.type for array in arrays]
@@ -429,6 +434,12 @@ def _unnest_item(
     every = around.replace_names(names, [*usual, *(["ordinality"] if offset else [])], item)
     made = ScopeSource(item.alias or every[0], tuple(zip(every, values, strict=False)))
     return PlannedRows(node, before.bindings + 1, (*before.sources, made), before.merged)
+
+
+def _name_of_rows(call: Any) -> str:
+    """Return the name of the column of a call: of RANGE, too, the name that is written."""
+    is_range = isinstance(call, exp.GenerateSeries) and call.args.get("is_end_exclusive")
+    return "range" if is_range else function_name(call)
 
 
 def _calls_from(item: Any) -> list[Any]:
@@ -456,7 +467,13 @@ def _rows_of_call(
 
 
 def _array_of_call(call: Any, item: Any, scope: Scope) -> TypedValue:
-    """Return the array of a call in FROM, cut to a LIMIT; refuse a series with step 0."""
+    """Return the array of a call in FROM, cut to a LIMIT; refuse a series with step 0.
+
+    In Postgres a call of any other function is one row with its value.
+    """
+    if scope.dialect.name == "postgres" and not is_set_returning(call, scope):
+        value = scope.value(call)
+        return TypedValue(tuple_of(as_optional(value)), SqlType("array", items=(value.type,)))
     if not isinstance(call, exp.GenerateSeries) or scope.dialect.name != "duckdb":
         return array_of_set(call, scope)
     step = call.args.get("step")
