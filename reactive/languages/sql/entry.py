@@ -98,8 +98,13 @@ PLAIN = frozenset({int, str, float, bool, bytes, NoneType})
 """Classes of values that are no parameters of a database, which are read here."""
 
 
-def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
-    """Run one statement, and return the number of rows that it changed."""
+def execute(
+    db: Any, text: str, parameters: Mapping[str, Any], returned: list[Any] | None = None
+) -> int:
+    """Run one statement, and return the number of rows that it changed.
+
+    returned: gets the columns and the rows of RETURNING, which is refused without it.
+    """
     engine = engine_of(db)
     catalog = catalog_of(engine)
     for value in parameters.values():
@@ -115,8 +120,9 @@ def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
     if command is not None:
         around = scope_of(exp.Null(), text, dialect_of(engine), catalog, parameters)
         asked = commands.run_command(command[1], command[2], around)
-        return 0 if asked is None else execute(db, *asked)
+        return 0 if asked is None else execute(db, *asked, returned)
     tree, around = _read_statement(engine, text, parameters)
+    around.environment.returned = returned
     return run(tree, around, db)
 
 

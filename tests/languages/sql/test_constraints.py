@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, PlanError, TableError
+from reactive.sql import connect
 from tests.budget import seeds
 
 DIALECTS = ["duckdb", "postgres", "sqlite"]
@@ -339,4 +340,96 @@ def test_a_check_that_raises_is_named(dialect: Any) -> None:
         db.execute("insert into u values ('x')")
         db.execute("alter table u add constraint k check (cast(c as int) > 1)")
     assert len(db.tables()[0]) == 3
+    db.verify()
+
+
+def drawn_upsert(rnd: Random) -> str:
+    """Return an INSERT with an action where values are taken, or a statement with RETURNING."""
+    rows = ", ".join(
+        f"({rnd.choice([1, 2, 3, 4, 'null'])}, {rnd.choice(['null', *map(repr, 'xXyz')])},"
+        f" {rnd.choice([1, 2, 7, 'null'])}, {rnd.choice([1, 2, 'null'])})"
+        for _ in range(rnd.choice([1, 2, 3]))
+    )
+    returning = rnd.choice(["", " returning *", " returning id, c as d, n + 1"])
+    target = rnd.choice(["", "(id)", "(c)", "(n, m)", "(m, n)"])
+    change = rnd.choice(["n = excluded.n", "c = 'q'", "m = t.m + 1, n = 3"])
+    where = rnd.choice(["", " where t.n > 1"])
+    match rnd.randrange(7):
+        case 0 | 1:
+            text = f"insert into t values {rows} on conflict {target} do nothing"
+        case 2 | 3:
+            text = f"insert into t values {rows} on conflict {target} do update set {change}{where}"
+        case 4:
+            text = f"insert or {rnd.choice(['ignore', 'replace'])} into t values {rows}"
+        case 5:
+            text = f"insert into t values {rows}"
+        case _:
+            text = f"delete from t where {rnd.choice(['id = 1', 'n = 7', 'm = 1', 'id > 3'])}"
+    return text + returning
+
+
+@pytest.mark.parametrize("seed", seeds(8))
+def test_rows_in_the_way_are_those_of_sqlite(seed: int) -> None:
+    rnd, db = Random(seed), Database(dialect="sqlite")
+    con, other = connect(db), sqlite3.connect(":memory:", isolation_level=None)
+    collation = rnd.choice(["", "collate nocase"])
+    for text in (
+        f"create table t (id integer primary key, c text {collation} unique, n int, m int)",
+        "create unique index pairs on t (n, m)",
+        *(["create unique index some on t (m) where n > 3"] if seed % 2 else []),
+    ):
+        con.execute(text)
+        other.execute(text)
+    for _ in range(30):
+        text, found = drawn_upsert(rnd), list[Any]()
+        for run in (other, con):
+            try:
+                cursor: Any = run.execute(text)
+                found.append(sorted(cursor.fetchall() if cursor.description else [], key=repr))
+            except (sqlite3.IntegrityError, con.IntegrityError):
+                found.append(None)
+        found = [None if rows is None else [tuple(row) for row in rows] for rows in found]
+        assert found[0] == found[1], text
+        query = "select * from t order by id"
+        assert list(con.execute(query).fetchall()) == other.execute(query).fetchall(), text
+    other.close()
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_conflicts_name_unique_columns_or_constraints(dialect: Any) -> None:
+    db = Database(dialect=dialect)
+    con = connect(db)
+    con.execute("create table t (id int primary key, c text unique, n int default 7)")
+    con.execute("insert into t (id, c) values (1, 'x')")
+    text = "insert into t (id, c) values (2, 'x') on conflict (c) do update set n = t.n + 1"
+    assert con.execute(f"{text} returning n, id as i").fetchall() == [(8, 1)]
+    with con:
+        con.begin()
+        con.execute("insert into t values (3, 'y', 1)")  # which no view has yet
+        con.execute("insert into t values (4, 'y', 5) on conflict (c) do update set n = excluded.n")
+        assert con.execute("delete from t where id = 1 returning c").fetchall() == [("x",)]
+        con.execute("insert into t values (5, 'x', 0) on conflict (c) do nothing")
+    assert sorted(con.execute("select * from t").fetchall()) == [(3, "y", 5), (5, "x", 0)]
+    with pytest.raises(con.IntegrityError, match=r"unique \(c\) has it twice"):
+        con.execute("insert into t values (6, 'x', 0) on conflict (id) do nothing")
+    with pytest.raises(
+        con.ProgrammingError, match=r"names n, which .*\n.*\n.*\n.*\(id\) and \(c\)"
+    ):
+        con.execute("insert into t values (6, 'x', 0) on conflict (n) do nothing")
+    if dialect == "postgres":
+        con.execute("insert into t values (6, 'x', 0) on conflict on constraint t_c_key do nothing")
+        with pytest.raises(con.ProgrammingError, match="t_c_key, t_pkey"):
+            con.execute("insert into t values (6, 'x', 0) on conflict on constraint k do nothing")
+        with pytest.raises(con.ProgrammingError, match="names a key"):
+            con.execute("insert into t values (6, 'x', 0) on conflict do update set n = 1")
+    with pytest.raises(con.ProgrammingError, match="cannot be evaluated"):
+        con.execute("insert into t values (7, 'seven', 0) returning cast(c as int)")
+    for refused in ("count(*)", "(select 1)", "row_number() over ()"):
+        with pytest.raises(con.ProgrammingError):
+            con.execute(f"delete from t returning {refused}")
+    assert len(db.tables()[0]) == 2
+    assert not db.views()
+    con.execute("alter table t drop constraint t_c_key")
+    with pytest.raises(con.ProgrammingError, match="not the key"):
+        con.execute(text)
     db.verify()

@@ -353,14 +353,14 @@ def test_columns_of_arrays_and_structs(kind: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("insert into t values (2, 2) returning id", "INSERT .*rows afterwards"),
-        ("insert into t select 2, 2 returning *", "INSERT .*rows afterwards"),
+        ("insert into t values (2, 2) returning id", r"INSERT .*connect\(db\)"),
+        ("insert into t select 2, 2 returning *", r"INSERT .*connect\(db\)"),
         (
             "insert into t values (1, 2) on conflict (id) do update set a = 5 returning a",
-            "INSERT .*rows afterwards",
+            r"INSERT .*connect\(db\)",
         ),
-        ("update t set a = 3 returning id, a", "UPDATE .*rows afterwards"),
-        ("delete from t where id = 1 returning *", "DELETE .*rows before"),
+        ("update t set a = 3 returning id, a", r"UPDATE .*connect\(db\)"),
+        ("delete from t where id = 1 returning *", r"DELETE .*connect\(db\)"),
     ],
 )
 def test_returning_is_refused_by_name_and_changes_nothing(

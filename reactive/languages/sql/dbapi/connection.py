@@ -261,6 +261,7 @@ class SqlCursor(Closeable):
             for each in parameters:
                 self._run(text, each, word, is_query=False)
                 count += max(self.rowcount, 0)
+        self._forget()
         self.rowcount = count
         return self
 
@@ -272,7 +273,11 @@ class SqlCursor(Closeable):
             self._ask(engine, text, named)
             return
         self.connection.begin_for(word)
-        self.rowcount = entry.execute(self.connection.db, text, named)
+        returned = list[Any]()
+        self.rowcount = entry.execute(self.connection.db, text, named, returned)
+        if returned:
+            schema, rows = returned
+            self.description, self._rows = _describe(schema), iter(rows)
 
     def _ask(self, engine: Any, text: str, named: Mapping[str, Any]) -> None:
         """Evaluate a query once."""

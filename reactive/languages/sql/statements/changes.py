@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlglot import exp
 
 from optimizer import plan
-from optimizer.expr import TRUE, Call, Constant, Expr, Lifted, Parameter, Slot, constant, tuple_of
+from optimizer.expr import has_subquery, tuple_of
 from reactive.api.internal_interface import keyed_of
 from reactive.engine.codegen.functions import callable_of
-from reactive.errors import TableError
-from reactive.languages.sql.expressions.casts import convert_for_column
 from reactive.languages.sql.queries.grouping import (
     evaluated_constant,
     failures_told,
@@ -26,6 +24,12 @@ from reactive.languages.sql.queries.grouping import (
 )
 from reactive.languages.sql.queries.kinds import with_names
 from reactive.languages.sql.statements.alter import alter
+from reactive.languages.sql.statements.conflicts import (
+    Conflict,
+    assign_value,
+    is_default,
+    updated_values,
+)
 from reactive.languages.sql.statements.definitions import create
 from reactive.languages.sql.statements.target import (
     ChangedTable,
@@ -35,24 +39,58 @@ from reactive.languages.sql.statements.target import (
     run_plan,
 )
 from reactive.languages.sql.statements.views import drop_relations
-from reactive.languages.sql.terms.scope import Scope, ScopeSource
-from reactive.languages.sql.terms.types import SqlType, sql_name
-from reactive.languages.sql.terms.values import TypedValue, as_optional
+from reactive.languages.sql.terms.errors import take_all
+from reactive.languages.sql.terms.scope import Scope
+from reactive.languages.sql.terms.values import as_optional, construct_row, schema_of_values
 
 REMEDIES = {
-    ("returning", "INSERT"): "ask db.sql(...) for the rows afterwards",
-    ("returning", "UPDATE"): "ask db.sql(...) for the rows afterwards",
-    ("returning", "DELETE"): "ask db.sql(...) for the rows before",
+    ("returning", kind): "reactive.sql.connect(db).execute(...) has the rows; see docs/sql.md"
+    for kind in ("INSERT", "UPDATE", "DELETE")
 }
 """Alternatives to the unsupported parts of a statement."""
 
 
 def _refuse_parts(tree: Any, kind: str, parts: tuple[str, ...], around: Scope) -> None:
     """Refuse a statement that has one of the clauses `parts`."""
+    if around.environment.returned is None:
+        parts = ("returning", *parts)
     for part in parts:
         if tree.args.get(part):
             told = f"{part.strip('_').upper()} of {kind} is not supported"
             raise around.error(tree, told, REMEDIES.get((part, kind), ""))
+
+
+Returning: TypeAlias = Callable[[Sequence[Any]], None]
+"""Computes the rows of RETURNING of rows that a statement changes, before its commit."""
+
+
+def read_returning(tree: Any, target: ChangedTable, around: Scope) -> Returning:
+    """Return the function for the RETURNING of a statement, which is put into the environment.
+
+    Raises
+    ------
+    PlanError: it has a query, an aggregate or a window.
+    """
+    clause = tree.args.get("returning")
+    if not clause:
+        return lambda rows: None
+    _ = clause.args.get("into")
+    alias = exp.TableAlias(this=exp.to_identifier(target.alias, quoted=True))
+    own = exp.Table(this=exp.to_identifier(target.name, quoted=True), alias=alias)
+    source, columns = exp.From(this=own), list(clause.expressions)
+    query = around.query(exp.Select(expressions=[each.copy() for each in columns], from_=source))
+    take_all(clause)
+    if query.node != target.rows().node or any(has_subquery(v.expr) for v in query.values):
+        raise around.error(clause, "RETURNING takes expressions of the columns of the table")
+    schema, kind = schema_of_values(query.names, query.values)
+    row = construct_row(kind, [as_optional(value) for value in query.values])
+    read = callable_of(query.scope.function(row))
+
+    def put_rows(rows: Sequence[Any]) -> None:
+        with failures_told(clause, around):
+            around.environment.returned[:] = [schema, [read(each) for each in rows]]
+
+    return put_rows
 
 
 # INSERT.
@@ -60,22 +98,25 @@ def _refuse_parts(tree: Any, kind: str, parts: tuple[str, ...], around: Scope) -
 
 def insert(tree: Any, around: Scope, db: Any) -> int:
     """Run an INSERT, and return the number of inserted or changed rows."""
-    _refuse_parts(tree, "INSERT", ("returning", "overwrite", "where"), around)
-    around = with_names(tree, around)
+    _refuse_parts(tree, "INSERT", ("overwrite", "where"), around)
+    outer, around = around, with_names(tree, around)
     with misreadings_told(tree, around):
         target = ChangedTable(tree.this, around)
+        returning = read_returning(tree, target, outer)
         places = inserted_places(tree, target, around)
         rows = list(_rows_to_insert(tree, target, places, around))
-        conflict = _Conflict(tree, target, around, places) if _has_conflict(tree) else None
+        conflict = Conflict(tree, target, around, places) if _has_conflict(tree) else None
     around.refuse_unread(tree)
     if target.numbers.given and conflict is not None:
         _refuse_renumbering(tree.args.get("conflict"), target, around)
     if conflict is None:
+        returning(rows)
         return write_inserted(target, target.numbers, rows, db)
     with db.transaction():
-        count = conflict.insert(rows)
-    target.numbers.note(inserted=not conflict.updates)
-    return count
+        written = conflict.insert(rows)
+        returning(written)
+    conflict.note()
+    return len(written)
 
 
 def write_inserted(target: ChangedTable, numbers: RowNumbers, rows: list[Any], db: Any) -> int:
@@ -198,7 +239,7 @@ def _values_to_insert(
     check_width(len(query.values), places, source, around)
     made = query.cut()
     cast_values = [
-        _assign_value(source, v, kind, made.scope)
+        assign_value(source, v, kind, made.scope)
         for v, kind in zip(made.values, kinds, strict=True)
     ]
     row = tuple_of(*map(as_optional, cast_values))
@@ -208,16 +249,6 @@ def _values_to_insert(
     keys = [key.function.body for key in query.sort]
     both = made.scope.function(tuple_of(row, *keys))
     yield from _sort_rows(run_plan(plan.Select(made.node, both), source, around), query.sort)
-
-
-def _assign_value(node: Any, value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
-    """Return a value as a column has it; Postgres refuses a constant that is none."""
-    made = convert_for_column(value, kind, scope)
-    is_known = isinstance(value.expr, Constant) and not isinstance(value.expr, Slot)
-    is_unread = is_known and isinstance(made.expr, Call)
-    if is_unread and scope.dialect.name == "postgres":
-        raise scope.error(node, f"this constant is no {sql_name(kind)}")
-    return made
 
 
 def _sort_rows(rows: list[Any], keys: Sequence[plan.SortKey]) -> Iterator[Sequence[Any]]:
@@ -230,138 +261,10 @@ def _sort_rows(rows: list[Any], keys: Sequence[plan.SortKey]) -> Iterator[Sequen
     return (row[0] for row in rows)
 
 
-def is_default(node: Any) -> bool:
-    return isinstance(node, exp.Column | exp.Var) and node.name.upper() == "DEFAULT"
-
-
 def check_width(count: int, places: list[int], node: Any, around: Scope) -> None:
     """Refuse a row of INSERT with another number of values than columns."""
     if count != len(places):
         raise around.error(node, f"{count} values are inserted into {len(places)} columns")
-
-
-class _Conflict:
-    """Action of INSERT where the key of a row is taken: replace the row, update it, or nothing.
-
-    Raises
-    ------
-    PlanError: the table has no key, or DO UPDATE names something unknown.
-    """
-
-    def __init__(self, tree: Any, target: ChangedTable, around: Scope, places: list[int]) -> None:
-        self._table, conflict = target.table, tree.args.get("conflict")
-        self._kept: Callable[[Any, Any], Any] | None = None
-        if around.dialect.name == "duckdb" and len(places) < len(target.schema.columns):
-            self._kept = _keeping(target, places)
-        keyed = keyed_of(target.table)
-        if keyed is None:
-            raise around.error(
-                tree, f"table {target.name!r} has no key that rows could conflict by"
-            )
-        self._key_of = keyed.key
-        alternative = (tree.args.get("alternative") or "").upper()
-        self._replaces = alternative == "REPLACE"
-        if alternative not in ("", "REPLACE", "IGNORE"):
-            raise around.error(tree, f"INSERT OR {alternative} is not supported")
-        self._update: Callable[[Any, Any], Any] | None = None
-        self.updates = conflict is not None and bool(conflict.expressions)
-        self._changes_once = around.dialect.name == "postgres"
-        self._keeps_first = around.dialect.name == "duckdb"
-        self._changed: set[Any] = set()
-        if conflict is not None:
-            _check_conflict(conflict, target, around)
-            if conflict.expressions:
-                self._update = _conflict_update(conflict, target, around)
-
-    def insert(self, rows: list[Any]) -> int:
-        """Insert rows; return the number of rows that were inserted or changed.
-
-        Raises
-        ------
-        TableError: in Postgres, DO UPDATE of a row that the statement has inserted or changed.
-        """
-        return sum(map(self._insert, rows))
-
-    def _insert(self, row: Any) -> bool:
-        """Insert a row or resolve its conflict; True if that wrote a row. Raises as `insert`."""
-        key = self._key_of(row)
-        old = self._table.get(key)
-        if self._changes_once and self._update is not None and key in self._changed:
-            raise TableError(
-                f"cannot insert {row!r:.99}: ON CONFLICT DO UPDATE changes no row twice"
-                " in one statement of postgres"
-                "\n  insert each key once: select distinct on (key) ..."
-            )
-        if self._keeps_first and key in self._changed:
-            return False
-        if old is None:
-            self._table.add(row)
-        elif self._replaces and self._kept is not None:
-            self._table.update(old, self._kept(old, row))
-        elif self._replaces:
-            self._table.upsert(row)
-        elif self._update is not None:
-            new = self._update(old, row)
-            if new is None:
-                return False
-            self._table.update(old, new)
-        else:
-            return False
-        self._changed.add(key)
-        return True
-
-
-def _keeping(target: ChangedTable, places: list[int]) -> Callable[[Any, Any], Any]:
-    """Return the function that makes the row of INSERT OR REPLACE with some columns.
-
-    DuckDB keeps the values of the other columns.
-    """
-    columns = len(target.schema.columns)
-    sides = [target.schema.values(Parameter(side)) for side in (0, 1)]
-    values = [as_optional(sides[place in places][place]) for place in range(columns)]
-    read = callable_of(Lifted(tuple_of(*values), ("old", "new"), (), 2))
-    return lambda old, new: target.make_row(read(old, new))
-
-
-def _check_conflict(conflict: Any, target: ChangedTable, around: Scope) -> None:
-    """Check that ON CONFLICT names the key, if it names anything."""
-    named = set()
-    for each in conflict.args.get("conflict_keys") or ():
-        each.args.get("nulls_first")  # which the parser adds
-        named.add(each.name.casefold())
-    key = target.key_names()
-    if named and key is not None and named != key:
-        raise around.error(
-            conflict,
-            f"ON CONFLICT names {', '.join(sorted(named))}, which is not the key",
-            f"the key of {target.name!r} is {', '.join(sorted(key))}",
-        )
-    _ = conflict.args["action"].name  # DO NOTHING has no assignments, DO UPDATE has
-
-
-def _conflict_update(
-    conflict: Any, target: ChangedTable, around: Scope
-) -> Callable[[Any, Any], Any]:
-    """Return the function from old and new row to DO UPDATE's row; refuse a query in it."""
-    mine = target.rows()
-    new = ScopeSource(
-        "excluded", tuple(zip(target.schema.names, target.schema.values(Parameter(1)), strict=True))
-    )
-    scope = around.over([*mine.sources, new], 2)
-    if around.dialect.name != "postgres":  # where a bare name is ambiguous
-        scope.merged = {name.casefold(): value for s in mine.sources for name, value in s.columns}
-    where = conflict.args.get("where")
-    query = next(iter(conflict.find_all(exp.Query)), None)
-    if query is not None:
-        raise around.error(query, "a query in DO UPDATE is not supported", "run it before")
-    test = callable_of(scope.function(TRUE if where is None else scope.true(where.this)))
-    values = callable_of(scope.function(updated_values(conflict.expressions, target, scope)))
-
-    def update_row(old: Any, new: Any) -> Any:
-        with failures_told(conflict, around):
-            return target.make_row(values(old, new)) if test(old, new) else None
-
-    return update_row
 
 
 # UPDATE and DELETE.
@@ -369,15 +272,17 @@ def _conflict_update(
 
 def update(tree: Any, around: Scope, db: Any) -> int:
     """Run an UPDATE, and return the number of changed rows."""
-    _refuse_parts(tree, "UPDATE", ("returning", "order", "limit"), around)
-    around = with_names(tree, around)
+    _refuse_parts(tree, "UPDATE", ("order", "limit"), around)
+    outer, around = around, with_names(tree, around)
     target, source = ChangedTable(tree.this, around), tree.args.get("from_")
+    returning = read_returning(tree, target, outer)
     rows = rows_with(target.rows(), [] if source is None else [source.this], around)
     with misreadings_told(tree, around):
         made = updated_values(tree.expressions, target, rows.scope(around))
     found = found_rows(tree, target, rows, made, around)
     pairs = [(old, target.make_row(values)) for old, values in found]
     around.refuse_unread(tree)
+    returning([new for _, new in pairs])
     return write_updated(target, target.numbers, pairs, db)
 
 
@@ -405,13 +310,14 @@ def write_updated(
 def delete(tree: Any, around: Scope, db: Any) -> int:
     """Run a DELETE, and return the number of removed rows."""
     is_lite = around.dialect.name == "sqlite"
-    refused = ("returning", "order", "limit", *(("using",) if is_lite else ()))
-    _refuse_parts(tree, "DELETE", refused, around)
-    around = with_names(tree, around)
+    _refuse_parts(tree, "DELETE", ("order", "limit", *(("using",) if is_lite else ())), around)
+    outer, around = around, with_names(tree, around)
     target = ChangedTable(tree.this, around)
+    returning = read_returning(tree, target, outer)
     rows = rows_with(target.rows(), tree.args.get("using") or (), around)
     found = [old for old, _ in found_rows(tree, target, rows, tuple_of(), around)]
     around.refuse_unread(tree)
+    returning(found)
     return write_deleted(target, target.numbers, found, db)
 
 
@@ -421,24 +327,6 @@ def write_deleted(target: ChangedTable, numbers: RowNumbers, found: list[Any], d
         target.table.remove_all(found)
     numbers.note(inserted=False)
     return len(found)
-
-
-def updated_values(assignments: Sequence[Any], target: ChangedTable, scope: Scope) -> Expr:
-    """Return the values of a row after some assignments; refuse other nodes in SET."""
-    values: list[TypedValue] = list(target.schema.values(Parameter(0)))
-    for each in assignments:
-        if not isinstance(each, exp.EQ) or not isinstance(each.this, exp.Column):
-            raise scope.error(each, "SET takes `column = value`")
-        place = target.place(each.this.name, each.this)
-        column = target.schema.columns[place]
-        if place in target.computed and not is_default(each.expression):
-            raise scope.error(each, f"column {column.name!r} is generated", "leave it out")
-        if is_default(each.expression):
-            values[place] = TypedValue(constant(target.defaults.get(column.name)), column.type)
-        else:
-            given = scope.value(each.expression)
-            values[place] = _assign_value(each.expression, given, column.type, scope)
-    return tuple_of(*map(as_optional, values))
 
 
 def truncate(tree: Any, around: Scope, db: Any) -> int:

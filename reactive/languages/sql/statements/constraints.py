@@ -32,7 +32,7 @@ from reactive.engine.runtime.sql_names import quote_name
 from reactive.errors import TableError
 from reactive.languages.sql.queries.grouping import misreadings_told
 from reactive.languages.sql.relation import make_relation
-from reactive.languages.sql.statements.target import ChangedTable
+from reactive.languages.sql.statements.target import ChangedTable, is_temporary
 from reactive.languages.sql.terms.errors import put, take
 from reactive.languages.sql.terms.scope import Scope
 
@@ -182,6 +182,9 @@ def enforce(constraints: Sequence[Constraint], table: Any, around: Scope) -> lis
         raise
     catalog = around.environment.catalog
     for each, view in zip(constraints, made, strict=True):
+        catalog.uniques.pop(id(view), None)
+        if isinstance(each.node, UNIQUE):
+            catalog.uniques[id(view)] = each
         if each.name is not None or each.usual_name is not None:
             catalog.constraint_names[id(view)] = each.name or each.usual_name
     if made:
@@ -209,6 +212,7 @@ def lift(views: Sequence[Any], table: Any, engine: Any) -> None:
             held.remove(view)
         view.close()
         engine.catalog.constraint_names.pop(id(view), None)
+        engine.catalog.uniques.pop(id(view), None)
 
 
 def index(tree: Any, around: Scope, *, is_new: bool = True) -> int:
@@ -335,7 +339,7 @@ def _referenced(
     named = reference.this
     parent = ChangedTable(named, around)
     catalog = around.environment.catalog
-    if catalog.is_temporary(parent.name) and not catalog.is_temporary(table):
+    if is_temporary(parent.name, catalog) and not is_temporary(table, catalog):
         raise around.error(
             reference, f"table {table!r} cannot reference {parent.name!r}, which is temporary"
         )

@@ -41,7 +41,11 @@ from optimizer.expr import (
 from reactive.engine.codegen.functions import callable_of
 from reactive.languages.sql.expressions.casts import convert_for_column
 from reactive.languages.sql.statements import changes
-from reactive.languages.sql.statements.target import ChangedTable, equated_key
+from reactive.languages.sql.statements.conflicts import is_default, updated_values
+from reactive.languages.sql.statements.target import (
+    ChangedTable,
+    equated_key,
+)
 from reactive.languages.sql.terms.scope import OpenValues, Scope
 from reactive.languages.sql.terms.values import as_optional
 
@@ -266,7 +270,7 @@ def _plan_of(tree: Any, around: Scope, slots: list[SlotValue]) -> Plan:
     scope, where = target.rows().scope(around), tree.args.get("where")
     made: Expr = tuple_of()
     if isinstance(tree, exp.Update):
-        made = changes.updated_values(tree.expressions, target, target.rows().scope(around))
+        made = updated_values(tree.expressions, target, target.rows().scope(around))
     test = TRUE if where is None else scope.true(where.this)
     if has_subquery(test) or has_subquery(made):
         raise ValueError("a query is not kept")
@@ -313,7 +317,7 @@ def _plan_of_insert(tree: Any, target: ChangedTable, around: Scope, slots: list[
         values: list[Expr] = [constant(value) for value in defaults]
         for place, cell in zip(places, cells, strict=True):
             column = target.schema.columns[place]
-            if changes.is_default(cell):
+            if is_default(cell):
                 values[place] = constant(target.defaults.get(column.name))
             else:
                 made = convert_for_column(around.value(cell), column.type, around)

@@ -120,6 +120,11 @@ class ChangedTable:
         found = {by_read.get(name, "") for name in names if isinstance(name, str)}
         return found if found and "" not in found and len(found) == len(folded) else None
 
+    def key_of(self, row: Any) -> Any:
+        """Return the key of a row of a table with a key."""
+        keyed = keyed_of(self.table)
+        return None if keyed is None else keyed.key(row)
+
     def not_null(self, values: Sequence[Any]) -> list[int]:
         """Return the NOT NULL columns without a value; numbered columns get one later."""
         pairs = list(zip(self.schema.columns, values, strict=True))
@@ -192,6 +197,18 @@ def fits(value: Any, kind: SqlType) -> bool:
         return True
     wanted = type(sample_of(kind))
     return type(value) is wanted or (wanted is float and type(value) is int)
+
+
+def is_temporary(name: str, catalog: Any) -> bool:
+    """Return True for a TEMPORARY table or view of a database with a file."""
+    if catalog.stored is None:
+        return False
+    view = catalog.view_texts.get(name.casefold())
+    if view is not None:
+        return not view.is_stored
+    table = catalog.table(name)
+    is_made = table is not None and table.plan.number in catalog.declared
+    return is_made and not catalog.stored.has_kept(table.name)
 
 
 Pairs = list[tuple[Any, Any]]
@@ -340,7 +357,10 @@ class RowNumbers:
         self, table: Any, schema: BindingSchema, known: KnownKeys, place: int | None
     ) -> None:
         self.given = False
+        self.numbered = set[int]()
+        """The rows, by their places among those made, that were given a number."""
         self.place = place
+        self._count = 0
         self._table, self._known = table, known
         self._read = None if self.place is None else schema.columns[self.place].read
         self._greatest: int | None = None  # of the rows made so far, then of all
@@ -359,6 +379,20 @@ class RowNumbers:
                 greatest = max(greatest, self._greatest)
         self._known.note(self._table, self._before, greatest)
 
+    @property
+    def greatest(self) -> int | None:
+        """The greatest number of the rows made so far; None before the first."""
+        return self._greatest
+
+    def forget(self) -> None:
+        """Forget the greatest number, because its row may be gone."""
+        self._greatest, self._known_before, self.given = None, None, False
+
+    def take_back(self, greatest: int | None) -> None:
+        """Forget the last row, which was not inserted, by the greatest number before it."""
+        known = self._known_before if self.given else None
+        self._greatest = max((n for n in (greatest, known) if n is not None), default=None)
+
     def number_row(self, row: Sequence[Any]) -> list[Any]:
         """Return the values of a row; a key that is None gets the next number.
 
@@ -373,6 +407,8 @@ class RowNumbers:
             return values
         if values[self.place] is None:
             values[self.place] = self._next()
+            self.numbered.add(self._count)
+        self._count += 1
         key = values[self.place]
         if isinstance(key, int) and (self._greatest is None or key > self._greatest):
             self._greatest = key

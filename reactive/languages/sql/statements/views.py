@@ -12,6 +12,7 @@ from reactive.api.relation import AnyRelation
 from reactive.engine.runtime.sql_names import DialectName
 from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.statements.constraints import drop_index
+from reactive.languages.sql.statements.target import is_temporary
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.values import NamedPlan
 
@@ -38,7 +39,9 @@ def create_view(
     found = read_view(tree, around)
     drop_replaced()
     set_view(name, found, around)
-    is_stored = is_stored and not any(map(catalog.is_temporary, around.environment.from_catalog))
+    is_stored = is_stored and not any(
+        is_temporary(each, catalog) for each in around.environment.from_catalog
+    )
     text = ViewText(around.text, dict(around.constants), around.dialect.name, is_stored)
     catalog.view_texts[name.casefold()] = text
     if catalog.stored is not None and is_stored:

@@ -328,6 +328,10 @@ class Catalog:
         """Functions of a row that return its computed columns, by the numbers of tables."""
         self.constraint_names: dict[int, str] = {}
         """The names of constraints, by the identities of their views."""
+        self.uniques: dict[int, Any] = {}
+        """The UNIQUE constraints, by the identities of their views."""
+        self.unique_rows: dict[int, tuple[Any, Any]] = {}
+        """Those views with the views that find rows by the UNIQUE columns, by identity."""
         self.is_altering = False
         """True while ALTER TABLE replaces a table, whose constraints are made again."""
         self.standing: dict[str, Any] = {}
@@ -350,17 +354,6 @@ class Catalog:
         self.definitions[number] = definition
         if self.stored is not None:
             self.stored.define_table(self.engine.tables[number], definition)
-
-    def is_temporary(self, name: str) -> bool:
-        """Return True for a TEMPORARY table or view of a database with a file."""
-        if self.stored is None:
-            return False
-        view = self.view_texts.get(name.casefold())
-        if view is not None:
-            return not view.is_stored
-        table = self.table(name)
-        is_made = table is not None and table.plan.number in self.declared
-        return is_made and not self.stored.has_kept(table.name)
 
     def end_constraints(self, table: Any, views: Container[Any]) -> None:
         """End the constraints of other tables that read a table that is dropped, and say so."""
@@ -455,6 +448,8 @@ class Environment:
         """The views that were found, which the query holds."""
         self.from_catalog: set[str] = set()
         """The names that were looked for in the catalog."""
+        self.returned: list[Any] | None = None
+        """Gets the columns and the rows of RETURNING; None if the caller takes none."""
 
     def find(self, name: str) -> NamedPlan | None:
         """Return the plan of a name, and record the views that it reads; None if unknown."""
