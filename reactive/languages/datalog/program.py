@@ -413,7 +413,8 @@ class Translation:
 
     def _recursive(self, group: Sequence[str], rules: Mapping[str, Sequence[Rule]]) -> None:
         """Make the plans of a stratum of relations that depend on each other."""
-        orders = {name: order for name in group if (order := self._dominance(name)) is not None}
+        dominated = [name for name in group if name in self._analysis.dominated]
+        orders = {name: order for name in dominated if (order := self._dominance(name)) is not None}
 
         def step(*relations: AnyRelation) -> list[AnyRelation]:
             for name, relation in zip(group, relations, strict=False):
@@ -454,7 +455,7 @@ class Translation:
         tests = []
         kind = self.row_class(name)
         pairs = plan.Product(values((), (kind,)), values((), (kind,)))
-        for rule in self._analysis.dominated.get(name, ()):
+        for rule in self._analysis.dominated[name]:
             pair = _first_atoms(rule)
             others = [goal for goal in rule.goals if not any(goal is atom for atom in pair)]
             body = BodyQuery(self, self._expressions(rule), add_total)
