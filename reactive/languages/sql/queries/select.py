@@ -274,14 +274,17 @@ def _with_elements(
 
 def _is_unnesting(node: Any, scope: Scope) -> bool:
     """Return True for a call that gives rows in SELECT; refuse one inside of CASE."""
-    found = isinstance(node, exp.Explode | exp.Unnest) or is_set_returning(node, scope)
-    if found and scope.dialect.name == "postgres":
+    found = isinstance(node, exp.Explode | exp.Unnest)
+    if scope.dialect.name != "postgres":
+        return found
+    if found or is_set_returning(node, scope):
         around = node.parent
         while around is not None and not isinstance(around, exp.Query):
             if isinstance(around, exp.Case | exp.Coalesce | exp.AggFunc):
                 raise scope.error(node, f"no function that gives rows may stand in {around.key}")
             around = around.parent
-    return found
+        return True
+    return False
 
 
 # The end.
