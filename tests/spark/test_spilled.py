@@ -12,12 +12,13 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive.engine.collections.zset import NAN
 from reactive.engine.storage.store import Absent, BagStore
 from tests import moments
+from tests.budget import examples
 
 fingerprints = pytest.importorskip("spark_backend.parts.spilled", reason="numpy is not installed")
 spilled = pytest.importorskip("spark_backend.parts.spilled", reason="pyarrow is not installed")
@@ -58,7 +59,7 @@ ROWS = [1, True, 1.0, -0.0, 0, "a", None, NAN, (1, "a"), (True, "a"), Row(1), Ro
 CHANGES = st.lists(st.tuples(st.sampled_from(ROWS), st.integers(-2, 2)), max_size=30)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80, share=1)
 @given(
     first=st.lists(st.sampled_from(ROWS), max_size=8), changes=CHANGES, written=st.integers(1, 9)
 )

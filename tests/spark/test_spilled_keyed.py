@@ -12,13 +12,14 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive.engine.collections.zset import NAN
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.store import Absent, Duplicate
 from tests import moments
+from tests.budget import examples
 
 fingerprints = pytest.importorskip("spark_backend.parts.spilled", reason="numpy is not installed")
 spilled = pytest.importorskip(
@@ -58,7 +59,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80, share=1)
 @given(
     kind=st.sampled_from([(Typed, TYPED), (tuple, ANY)]),
     first=st.lists(st.integers(0, 15), max_size=8),

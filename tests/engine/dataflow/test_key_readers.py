@@ -206,7 +206,7 @@ def test_rows_that_come_and_go_with_their_partners_find_each_other(name: str) ->
     history: list[Any] = [([(2, True, Nation(nation, nation))], False) for nation in range(3)]
     for key, is_undone in enumerate([False, True, False, True]):
         for places in (range(2), range(1), range(1, 2)):
-            come = [(0, True, Order(key, 1, region)) for region in places]
+            come: list[Any] = [(0, True, Order(key, 1, region)) for region in places]
             come += [(1, True, Customer(key, nation, 0)) for nation in places]
             gone = [(which, False, row) for which, _, row in come]
             for changes in (come, gone, come[:1], come[1:], gone[:1], gone[1:]):
