@@ -109,7 +109,8 @@ def fixpoint(
         derives for it; `by` names all fields but that of the value. For several relations give
         tuples, with None for a relation that keeps all rows.
     max_rounds: the most steps from a changed input row to a derived row, in one commit; None for
-        no limit, so that nothing stops a step that always derives new rows.
+        no limit, so that nothing stops a step that always derives new rows. Unless it is None,
+        rows of more than 1,000,000 bytes, or 2,000,000 rows per row of the inputs, are refused.
 
     State: every row, with the number of its derivations and its round; a bit per pair of nodes for
     a transitive closure.

@@ -183,7 +183,7 @@ def _call(name: str, kind: str, count: int, bits: int | None) -> Call:
         case "/":
             return float_quotient if kind == "float" else quotient
         case "^":
-            return power
+            return power if bits is None else partial(low_power, bits)
         case "bshl" | "bshr" | "bshru":
             shift = lshift if name == "bshl" else rshift
             return partial(shifted, shift, name, bits or UNSIGNED_BITS, bits is not None)
@@ -282,11 +282,31 @@ def power(a: Any, b: Any) -> tuple[Any, ...]:
     >>> power(2, 10), power(2, -1), power(0.25, 0.5)
     ((1024,), (), (0.5,))
     """
+    if isinstance(a, int) and a.bit_length() * b > MOST_BITS and abs(a) > 1:
+        raise FixpointError(
+            f"cannot compute a power: it has more than {MOST_BITS:,} bits\n"
+            "  bound its base and its exponent, or give bits="
+        )
     try:
         found = a**b
     except (ArithmeticError, ValueError):
         return ()
     return (found,) if type(found) is type(a) else ()
+
+
+MOST_BITS = 8_000_000
+"""The bits that one power may have."""
+
+
+def low_power(bits: int, a: Any, b: Any) -> tuple[Any, ...]:
+    """Return the lowest bits of a power of integers, else the `power`.
+
+    >>> low_power(32, 3, 10**9 + 7), low_power(32, 2, -1), low_power(32, 0.25, 0.5)
+    ((577888395,), (), (0.5,))
+    """
+    if isinstance(a, int) and b >= 0:
+        return (pow(a, b, 1 << bits),)
+    return power(a, b)
 
 
 def shifted(

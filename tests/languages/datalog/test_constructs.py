@@ -377,3 +377,101 @@ def test_a_relation_of_values_that_exist_has_no_limit() -> None:
     view = program["path"].materialize()
     program.tables["next"].add_all([program.row("next")(n, n + 1) for n in range(100)])
     assert len(view) == 101
+
+
+def up_to(most: int) -> set[Any]:
+    return set(range(most + 1))
+
+
+BOUNDED: dict[str, tuple[str, Any]] = {
+    "factorial": (
+        ".decl f(n: number, v: number) .output f\n"
+        "f(0, 1). f(n + 1, v * (n + 1)) :- f(n, v), limit(m), n < m.",
+        lambda limits: up_to(max(limits, default=0)),
+    ),
+    "a limit before the recursion": (
+        ".decl f(n: number, v: number) .output f\n"
+        "f(0, 1). f(n + 1, v * (n + 1)) :- limit(m), f(n, v), n + 1 <= m.",
+        lambda limits: up_to(max(limits, default=0)),
+    ),
+    "a start that is an input": (
+        ".decl f(n: number) .output f\nf(0) :- limit(_). f(n + 1) :- f(n), !limit(n).",
+        lambda limits: up_to(min(limits)) if limits else set(),
+    ),
+    "an aggregate": (
+        ".decl f(n: number) .output f\nf(0). f(n + 1) :- f(n), n < max m : { limit(m) }.",
+        lambda limits: up_to(max(limits, default=0)),
+    ),
+    "a count": (
+        ".decl f(n: number) .output f\nf(0). f(n + 1) :- f(n), n < count : { limit(_) }.",
+        lambda limits: up_to(len(limits)),
+    ),
+    "downwards": (
+        ".decl f(n: number) .output f\nf(n) :- limit(n). f(n - 1) :- f(n), n > 0.",
+        lambda limits: up_to(max(limits, default=-1)),
+    ),
+    "a range": (
+        ".decl f(n: number) .output f\nf(i) :- limit(n), i = range(0, n + 1).",
+        lambda limits: up_to(max(limits, default=-1)),
+    ),
+    "texts": (
+        '.decl f(n: number, t: symbol) .output f\nf(0, "").\n'
+        'f(n + 1, cat(t, "a")) :- f(n, t), limit(m), strlen(t) < m.',
+        lambda limits: up_to(max(limits, default=0)),
+    ),
+    "records": (
+        ".type L = [h: number, t: L]\n.decl f(n: number, l: L) .output f\n"
+        "f(0, nil). f(n + 1, [n, l]) :- f(n, l), limit(m), n < m.",
+        lambda limits: up_to(max(limits, default=0)),
+    ),
+    "a component": (
+        ".comp Up<T> { .decl most(n: T) .decl f(n: T) f(0). f(n + 1) :- f(n), most(m), n < m. }\n"
+        ".init up = Up<number>\nup.most(n) :- limit(n).\n"
+        ".decl f(n: number) .output f\nf(n) :- up.f(n).",
+        lambda limits: up_to(max(limits, default=0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_bound_that_is_an_input_may_come_later(name: str) -> None:
+    text, expected = BOUNDED[name]
+    program = Database().datalog(".decl limit(n: number) .input limit\n" + text)
+    view, table, row = program["f"].materialize(), program.tables["limit"], program.row("limit")
+    limits: set[int] = set()
+    for limit in (None, 5, 2, 7, 5, 7, 2, 3):
+        if limit is not None:
+            (table.remove if limit in limits else table.add)(row(limit))
+            limits ^= {limit}
+        assert {each[0] for each in view} == expected(limits)
+        view.verify()
+
+
+UNBOUNDED = {
+    "f(n + 1) :- f(n), !limit(n).": "after 10000 rounds",
+    "f(n * n) :- f(n), !limit(n).": "with rows of more than 50,000 bytes",
+    "f(n ^ n) :- f(n), !limit(n).": "cannot compute a power: it has more than 8,000,000 bits",
+    "f(2 * n), f(2 * n + 1) :- f(n), !limit(n).": "with [0-9,]+ rows",
+    "f(n + m) :- f(n), f(m), !limit(n).": "with [0-9,]+ rows",
+}
+
+
+@pytest.mark.parametrize("rule", UNBOUNDED)
+def test_without_a_bound_a_program_ends_with_an_error(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reactive.engine.operators.fixpoint.fixpoint.ROWS_PER_GIVEN", 20_000)
+    monkeypatch.setattr("reactive.engine.operators.fixpoint.fixpoint.MOST_BYTES", 50_000)
+    program = Database().datalog(
+        f".decl limit(n: number) .input limit\n.decl f(n: number) .output f\nf(3). {rule}"
+    )
+    with pytest.raises(FixpointError, match=UNBOUNDED[rule]):
+        program["f"].materialize()
+
+
+def test_powers_wrap_without_their_high_bits() -> None:
+    text = ".decl p(n: number, u: unsigned) .output p\np(3 ^ 1000000007, as(3, unsigned) ^ 99)."
+    assert outputs(text, bits=32) == {"p": [(577888395, 3**99 % 2**32)]}
+    assert outputs(".decl p(n: number) .output p\np(-3 ^ 1001).", bits=32) == {
+        "p": [((-(3**1001) + 2**31) % 2**32 - 2**31,)]
+    }

@@ -237,12 +237,16 @@ class Fixpoint:
     def _settle(self) -> None:
         """Remove and insert rows until nothing changes."""
         depth, relations = 0, self._circuit.relations
+        growth = None
         while True:
             self._let_leave()
             now = self._round = self._round + 1
             entering = [UniformDelta(relation.enter(now, depth), now) for relation in relations]
             if any(entering):
                 depth = self._depth(entering)
+                if depth > FEW_ROUNDS:
+                    growth = growth or Growth(self._circuit)
+                    growth.check(entering, self._endless)
                 self._derive(entering)
             elif not self._is_losing():
                 return
@@ -358,7 +362,7 @@ class Fixpoint:
         depth = max(f.depth for f, rows in zip(relations, entering, strict=True) if rows)
         most = self._circuit.max_rounds
         if most is not None and depth > most:
-            raise self._endless(entering)
+            raise self._endless(entering, f"after {most} rounds", "raise max_rounds=")
         return depth
 
     def _derive(self, changed: Sequence[Pairs], *, is_loss: bool = False) -> None:
@@ -378,18 +382,94 @@ class Fixpoint:
         for head, derivations in out:
             circuit.relations[head].follow(derivations)
 
-    def _endless(self, entering: Sequence[UniformDelta]) -> FixpointError:
-        """Return the error for more than `max_rounds` rounds, with some rows that still enter."""
+    def _endless(
+        self, entering: Sequence[UniformDelta], limit: str, remedy: str = "pass max_rounds=None"
+    ) -> FixpointError:
+        """Return the error for a recursion beyond a limit, with some rows that still enter."""
         circuit = self._circuit
         named = ", ".join(map(repr, circuit.names))
-        rows = [row for batch in entering[: len(circuit.names)] for row in batch.rows]
+        named_rows = [row for batch in entering[: len(circuit.names)] for row in batch.rows]
+        rows = named_rows or [row for batch in entering for row in batch.rows]
         shown = ", ".join(map(shown_row, rows[:MOST_SHOWN]))
         return FixpointError(
-            f"fixpoint {named} has not come to an end after {circuit.max_rounds} rounds\n"
+            f"fixpoint {named} has not come to an end {limit}\n"
             f"  rows that still arrive: {shown}{', ...' * (len(rows) > MOST_SHOWN)}\n"
             "  transaction rolled back: no table or view changed\n"
-            "  bound what the step makes of a row, or raise max_rounds="
+            f"  bound what the step makes of a row, or {remedy}"
         )
+
+
+class Growth:
+    """The limits of a recursion with `max_rounds` whose rounds take ever longer.
+
+    Values that grow by a factor per round, as `n * n` does, never reach the limit of rounds; nor
+    do rows of which each makes two. Rows are limited by the rows of the inputs: a recursion
+    whose bound is an input ends in time while that input is still empty.
+
+    The first `FEW_ROUNDS` rounds are not looked at: most changes take no more.
+
+    Cost: a few rows of each of the next `ALL_ROUNDS` rounds, then of every `ROUNDS_BETWEEN`th.
+    """
+
+    __slots__ = ("_circuit", "_most_rows", "_rounds", "_rows")
+
+    def __init__(self, circuit: Circuit) -> None:
+        self._circuit = circuit
+        self._rounds = self._rows = 0
+        self._most_rows = ROWS_PER_GIVEN
+
+    def check(
+        self,
+        entering: Sequence[UniformDelta],
+        error: Callable[[Sequence[UniformDelta], str], FixpointError],
+    ) -> None:
+        """Raise the error of rows that enter, if they are too many or too large."""
+        if self._circuit.max_rounds is None:
+            return
+        self._rounds += 1
+        self._rows += sum(map(len, entering))
+        if self._rows > self._most_rows:
+            self._most_rows = ROWS_PER_GIVEN * (1 + self._given())
+            if self._rows > self._most_rows:
+                raise error(entering, f"with {self._rows:,} rows")
+        if self._rounds <= ALL_ROUNDS or not self._rounds % ROUNDS_BETWEEN:
+            for batch in entering:
+                sample = batch.rows[:: len(batch.rows) // SAMPLE + 1]
+                if any(is_larger(row, MOST_BYTES) for row in sample):
+                    raise error(entering, f"with rows of more than {MOST_BYTES:,} bytes")
+
+    def _given(self) -> int:
+        """Return the number of rows of the inputs."""
+        circuit = self._circuit
+        indexed = sum(index.footprint()[0] for index in circuit.indexes.values())
+        return indexed + sum(len(rows()) for rows in circuit.all_rows.values())
+
+
+FEW_ROUNDS, ALL_ROUNDS, ROUNDS_BETWEEN, SAMPLE = 8, 64, 16, 16
+MOST_BYTES = 1_000_000
+ROWS_PER_GIVEN = 2_000_000
+"""The rows that a commit may derive for each row of the inputs, and as many without any."""
+
+
+def is_larger(value: object, most: int) -> bool:
+    """Return True if the numbers and texts in a value have more than `most` bytes, about.
+
+    A tuple in several places of a value counts in each, as it does in a hash or a comparison.
+    """
+    size, pending = 0, [value]
+    while pending and size <= most:
+        each = pending.pop()
+        match each:
+            case int():
+                size += each.bit_length() >> 3
+            case str() | bytes():
+                size += len(each)
+            case tuple():
+                size += len(each)
+                pending += each
+            case _ if hasattr(each, "__dataclass_fields__"):
+                pending += [getattr(each, name, None) for name in each.__dataclass_fields__]
+    return size > most
 
 
 def shown_row(row: Row) -> str:
@@ -397,6 +477,13 @@ def shown_row(row: Row) -> str:
     try:
         return f"{row!r:.60}"
     except Exception as error:  # an integer of too many digits, or a class of the user
+        if isinstance(row, int):
+            return f"<{type(row).__name__} of {row.bit_length():,} bits>"
+        if isinstance(row, tuple):
+            names = getattr(row, "_fields", ())
+            shown = [*map(shown_row, row)]
+            named = [f"{name}={text}" for name, text in zip(names, shown, strict=False)]
+            return f"{type(row).__name__ if names else ''}({', '.join(named or shown)})"
         return f"<{type(row).__name__} whose repr raises {type(error).__name__}>"
 
 

@@ -25,7 +25,14 @@ from typing import Any
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.fixpoint.delta_rules import BinaryRule, Circuit, Fed
-from reactive.engine.operators.fixpoint.fixpoint import MOST_SHOWN, Fixpoint, shown_row
+from reactive.engine.operators.fixpoint.fixpoint import (
+    ALL_ROUNDS,
+    FEW_ROUNDS,
+    MOST_SHOWN,
+    Fixpoint,
+    Growth,
+    shown_row,
+)
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
 from reactive.engine.operators.fixpoint.loops import (
     RISEN,
@@ -95,10 +102,14 @@ class LatticeFixpoint(Fixpoint):
         self._checks_step = self._circuit.strict and not falls
         places = range(len(relations))[::-1]  # those that the user named are the last
         most, number = self._circuit.max_rounds, 0
+        growth = Growth(self._circuit)
         while _any_moves(relations):
             number += 1
-            if most is not None and number > most:
-                raise self._endless([UniformDelta(r.fresh_rows(), 1) for r in relations])
+            if most is not None and (number > most or FEW_ROUNDS < number <= ALL_ROUNDS):
+                entering = [UniformDelta(r.fresh_rows(), 1) for r in relations]
+                growth.check(entering, self._endless)
+                if number > most:
+                    raise self._endless(entering, f"after {most} rounds", "raise max_rounds=")
             for place in places:
                 if falls:
                     self._let_leave()

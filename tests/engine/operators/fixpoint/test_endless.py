@@ -146,3 +146,57 @@ def test_an_exception_in_a_round_is_told_with_its_row_and_view() -> None:
     assert "on row 3" in notes
     assert "transaction rolled back: no table or view changed" in notes
     assert (list(view), list(numbers)) == ([], [])
+
+
+GROWING: dict[str, tuple[Any, Any]] = {
+    "squares": (2, lambda n: n * n),
+    "texts": ("ab", lambda text: text + text),
+    "pairs of one object": ((), lambda pair: (pair, pair)),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_values_that_grow_by_a_factor_are_stopped(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten thousand rounds of them would never end."""
+    monkeypatch.setattr("reactive.engine.operators.fixpoint.fixpoint.MOST_BYTES", 50_000)
+    first, larger = GROWING[name]
+    given: Table[Any] = Database().table(object, name="given")
+    view = fixpoint(lambda rows: given.union(rows.select(larger))).materialize("grown")
+    with pytest.raises(FixpointError, match=r"with rows of more than 50,000 bytes\n"):
+        given.add(first)
+    assert (len(given), len(view)) == (0, 0)
+
+
+def test_rows_that_multiply_are_stopped_by_the_rows_of_the_inputs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reactive.engine.operators.fixpoint.fixpoint.ROWS_PER_GIVEN", 1_000)
+    db = Database()
+    limits: Table[int] = db.table(int, name="limits")
+    starts: Table[int] = db.table(int, name="starts")
+    view = fixpoint(
+        lambda tree: starts.union(
+            tree.anti_join(limits, on=lambda n, m: n // 2 == m // 2).select_many(
+                lambda n: [2 * n, 2 * n + 1]
+            )
+        )
+    ).materialize("tree")
+    with pytest.raises(FixpointError, match=r"'tree' has not come to an end with [0-9,]+ rows\n"):
+        starts.add(1)
+    assert not len(view)
+    limits.add_all(range(2**12, 2**13))
+    starts.add(1)
+    assert len(view) == 2**13 - 1
+    view.verify()
+
+
+def test_a_number_of_too_many_digits_is_shown_by_its_bits() -> None:
+    given: Table[Any] = Database().table(object, name="given")
+    view = fixpoint(
+        lambda rows: given.union(rows.select(lambda r: (r[0] + 1, r[1] << 9))), max_rounds=4_000
+    ).materialize("grown")
+    with pytest.raises(FixpointError, match=r"that still arrive: \(4001, <int of 36,001 bits>\)"):
+        given.add((1, 1))
+    assert not len(view)
