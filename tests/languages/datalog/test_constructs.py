@@ -460,8 +460,8 @@ UNBOUNDED = {
 def test_without_a_bound_a_program_ends_with_an_error(
     rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reactive.engine.operators.fixpoint.fixpoint.ROWS_PER_GIVEN", 20_000)
-    monkeypatch.setattr("reactive.engine.operators.fixpoint.fixpoint.MOST_BYTES", 50_000)
+    monkeypatch.setattr("reactive.engine.operators.fixpoint.growth.ROWS_PER_GIVEN", 20_000)
+    monkeypatch.setattr("reactive.engine.operators.fixpoint.growth.MOST_BYTES", 50_000)
     program = Database().datalog(
         f".decl limit(n: number) .input limit\n.decl f(n: number) .output f\nf(3). {rule}"
     )

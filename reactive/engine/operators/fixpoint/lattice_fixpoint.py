@@ -25,14 +25,8 @@ from typing import Any
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.fixpoint.delta_rules import BinaryRule, Circuit, Fed
-from reactive.engine.operators.fixpoint.fixpoint import (
-    ALL_ROUNDS,
-    FEW_ROUNDS,
-    MOST_SHOWN,
-    Fixpoint,
-    Growth,
-    shown_row,
-)
+from reactive.engine.operators.fixpoint.fixpoint import MOST_SHOWN, Fixpoint
+from reactive.engine.operators.fixpoint.growth import ALL_ROUNDS, FEW_ROUNDS, Growth, shown_row
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
 from reactive.engine.operators.fixpoint.loops import (
     RISEN,

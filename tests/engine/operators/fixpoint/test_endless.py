@@ -160,7 +160,7 @@ def test_values_that_grow_by_a_factor_are_stopped(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten thousand rounds of them would never end."""
-    monkeypatch.setattr("reactive.engine.operators.fixpoint.fixpoint.MOST_BYTES", 50_000)
+    monkeypatch.setattr("reactive.engine.operators.fixpoint.growth.MOST_BYTES", 50_000)
     first, larger = GROWING[name]
     given: Table[Any] = Database().table(object, name="given")
     view = fixpoint(lambda rows: given.union(rows.select(larger))).materialize("grown")
@@ -172,7 +172,7 @@ def test_values_that_grow_by_a_factor_are_stopped(
 def test_rows_that_multiply_are_stopped_by_the_rows_of_the_inputs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("reactive.engine.operators.fixpoint.fixpoint.ROWS_PER_GIVEN", 1_000)
+    monkeypatch.setattr("reactive.engine.operators.fixpoint.growth.ROWS_PER_GIVEN", 1_000)
     db = Database()
     limits: Table[int] = db.table(int, name="limits")
     starts: Table[int] = db.table(int, name="starts")
