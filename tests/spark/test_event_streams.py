@@ -31,7 +31,7 @@ from reactive import (
     tumbling,
 )
 from spark_backend.state import tables
-from tests.budget import SEED
+from tests.budget import SEED, TIMES
 from tests.spark.ways import Ways, way
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -330,7 +330,7 @@ def test_state_stays_as_it_is_over_many_batches(db: Database, name: str, is_job:
     assert "; dropped when " in str(view.explain())
     found = []
     with way(is_job=is_job):
-        for batch in range(60 if not is_job else 30):
+        for batch in range((30 if TIMES else 14) if is_job else 60):
             at = 5 * batch
             with db.transaction():
                 sales.add_all(Sale(user, at + n % 5, n / 4) for user in "abc" for n in range(8))
