@@ -132,6 +132,15 @@ def test_so_does_what_is_asked_of_a_view(kind: str, ask: Callable[[Any], object]
     _is_linear(asked(LENGTH), asked(2 * LENGTH))
 
 
+def test_names_of_columns_are_asked_by_calls_that_grow_with_their_number() -> None:
+    def ask(columns: int) -> None:
+        db = Database()
+        db.execute(f"create table t ({', '.join(f'c{n} int' for n in range(columns))})")
+        db.sql("select * from information_schema.columns").materialize()
+
+    _grows_with_length(ask, 10)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", CHAINS)
 def test_many_levels_are_made_and_kept_up_to_date(kind: str) -> None:

@@ -68,22 +68,16 @@ def system_table(node: Any, around: Scope) -> NamedPlan | None:
 def _values(rows: list[tuple[Any, ...]], names: tuple[str, ...], *, has_types: bool) -> Any:
     """Return a query of constant rows."""
 
-    def made(value: Any, name: str) -> Any:
-        """Return a constant with a name, and with a type where types are declared."""
-        node = exp.convert(value)
+    def made(name: str) -> Any:
+        """Return a column, with a type where types are declared."""
+        column = exp.column(name)
         if has_types:
-            node = exp.cast(node, "int" if name in NUMBERS else "text")
-        return node.as_(name)
+            column = exp.cast(column, "int" if name in NUMBERS else "text")
+        return column.as_(name)
 
-    parts = [
-        exp.select(*map(made, row, names), copy=False) for row in rows or [(None,) * len(names)]
-    ]
-    if not rows:
-        return parts[0].where(exp.false())
-    found: Any = parts[0]
-    for part in parts[1:]:
-        found = exp.Union(this=found, expression=part, distinct=False)
-    return found
+    of = exp.values(rows or [(None,) * len(names)], alias="_rows", columns=names)
+    found = exp.select(*map(made, names), copy=False).from_(of, copy=False)
+    return found if rows else found.where(exp.false(), copy=False)
 
 
 NUMBERS = frozenset({"ordinal_position", "rootpage"})
