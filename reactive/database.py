@@ -279,8 +279,10 @@ class Database(Uncopyable, Closeable):
         >>> db.table("words") is words
         True
         """
-        if isinstance(row_type, str) and name is None and key is None:
-            return cast("Table[T, Any]", self._table_of_name(row_type))
+        others = (name, key, durable, codec, migrate, reread, expire_after, at)
+        is_found = isinstance(row_type, str) and stored and not (identity or replace)
+        if is_found and all(other is None for other in others):
+            return cast("Table[T, Any]", self._table_of_name(cast("str", row_type)))
         age = None
         if expire_after is not None or at is not None:
             age = expirations.check_expiry(row_type, stored, expire_after, at)

@@ -240,6 +240,7 @@ def test_a_table_that_cannot_be_made_replaces_nothing() -> None:
         db.table(list, name="words", replace=True)
     with pytest.raises(PlanError, match="takes the class"):
         db.table("words", replace=True)  # type: ignore[call-overload]
+    assert db.table("words") is old
     assert db.tables() == [old]
     old.add("be")
     assert sorted(view) == ["be", "to"]
