@@ -99,7 +99,7 @@ def test_what_has_no_meaning_here_is_refused_with_its_place(db: Database, text: 
         "insert into nosuch.t values (1, 2)",
         "update nosuch.t set i = 2",
         "create or replace table t (i int collate nocase)",
-        "create temp table u (i int)",
+        "create unlogged table u (i int)",
         "create or replace table t as select i from t limit 40%",
         "drop table nosuch.t",
         "insert or fail into t values (1, 2)",
