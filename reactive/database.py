@@ -1341,7 +1341,7 @@ class Database(Uncopyable, Closeable):
         engine = self._engine
         for table in engine.tables.values():
             if table.name == name:
-                return table
+                return cast("Table[Any, Any]", table)
         found = None
         if engine.catalog is not None or engine.journal is not None:
             found = sql().catalog_of(engine).table(name)

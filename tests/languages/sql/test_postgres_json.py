@@ -49,7 +49,8 @@ class Server:
 
     def rows(self, query: str) -> list[Row]:
         self._cursor.execute(query)
-        return self._cursor.fetchall()
+        found: list[Row] = self._cursor.fetchall()
+        return found
 
     def is_refused(self, expression: str) -> bool:
         """Return True if Postgres has no such expression, whatever the rows are."""

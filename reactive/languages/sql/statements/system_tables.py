@@ -70,10 +70,9 @@ def _values(rows: list[tuple[Any, ...]], names: tuple[str, ...], *, has_types: b
 
     def made(name: str) -> Any:
         """Return a column, with a type where types are declared."""
+        kind = "int" if name in NUMBERS else "text"
         column = exp.column(name)
-        if has_types:
-            column = exp.cast(column, "int" if name in NUMBERS else "text")
-        return column.as_(name)
+        return exp.alias_(exp.cast(column, kind) if has_types else column, name)
 
     of = exp.values(rows or [(None,) * len(names)], alias="_rows", columns=names)
     found = exp.select(*map(made, names), copy=False).from_(of, copy=False)
