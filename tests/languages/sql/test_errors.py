@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -198,3 +200,14 @@ def test_a_window_that_is_defined_by_itself_is_refused() -> None:
     text = "select sum(i) over w from v window w as (partition by sum(i) over w order by id)"
     with pytest.raises(PlanError, match="a window is defined by values of rows, not of windows"):
         db.sql(text)
+
+
+def test_sqlglot_is_silent_while_it_reads_a_text_and_only_then(caplog: Any) -> None:
+    db, logger = Database(), logging.getLogger("sqlglot")
+    level = logger.level
+    for text in ("vacuum t", "select " + "(" * 400 + "1" + ")" * 400):
+        with suppress(PlanError):
+            db.execute(text)
+    assert not caplog.records and logger.level == level
+    logger.warning("heard")
+    assert caplog.messages == ["heard"]

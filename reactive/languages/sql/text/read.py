@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import sqlglot
@@ -25,7 +25,9 @@ TOO_MANY = re.compile(r"arguments \((\d+)\) is greater than the maximum number .
 UNEXPECTED = "Invalid expression"
 
 MISSING = re.compile(r"Required keyword: '\w+' missing for <class .*")
-LOG = logging.getLogger("sqlglot")
+PARSES = ContextVar("PARSES", default=False)
+"""True while this thread or task parses a text."""
+logging.getLogger("sqlglot").addFilter(lambda record: not PARSES.get())
 
 
 LEFT_ALONE = r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/"
@@ -49,9 +51,8 @@ def parse_statements(text: str, dialect: Dialect, parameters: Container[str] = (
     PlanError: it is no SQL; with the line and column where that shows.
     """
     try:
-        with _quiet():
-            text_read = _dollars(_without_dollar_quotes(text, dialect), dialect, parameters)
-            found = call_with_any_stack(lambda: sqlglot.parse(text_read, read=_grammar(dialect)))
+        text_read = _dollars(_without_dollar_quotes(text, dialect), dialect, parameters)
+        found = call_with_any_stack(lambda: _parse(text_read, _grammar(dialect)))
     except SqlglotError as error:
         raise _syntax_error(text, error) from None
     except RecursionError:
@@ -117,15 +118,16 @@ def depth_of(tree: exp.Expr) -> int:
     return deepest
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence sqlglot, which logs unknown syntax; here that is an error."""
-    level = LOG.level
-    LOG.setLevel(logging.CRITICAL)
+def _parse(text: str, grammar: Any) -> list[Any]:
+    """Parse a text, and silence sqlglot, which logs unknown syntax; here that is an error.
+
+    The level of its logger stays: other threads may parse, and a new level is told to all loggers.
+    """
+    before = PARSES.set(True)
     try:
-        yield
+        return sqlglot.parse(text, read=grammar)
     finally:
-        LOG.setLevel(level)
+        PARSES.reset(before)
 
 
 def _syntax_error(text: str, error: SqlglotError) -> PlanError:
