@@ -229,6 +229,8 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.languages.sql.functions.arrays.MOST": "longer series are refused",
     "reactive.languages.sql.runtime.numbers.MOST_PLACES": "greater numbers are refused",
     "reactive.languages.sql.runtime.texts.LARGEST": "longer texts are refused",
+    "reactive.languages.sql.runtime.templates.MOST": "wider places are refused",
+    "reactive.languages.sql.runtime.templates.MOST_DIGITS": "more digits are refused",
     "reactive.languages.sql.runtime.arrays.MOST_ELEMENTS": "longer series are refused",
     "reactive.languages.sql.sqlite.formats._MOST": "greater widths are refused",
     "reactive.languages.sql.postgres.moments.DAY": "the length of a day",

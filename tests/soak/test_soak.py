@@ -58,7 +58,7 @@ def test_histories_are_of_all_kinds() -> None:
     cases = [case_of(seed) for seed in range(200)]
     nodes = [node for case in cases for life in case.lives.values() for node in every(life.node)]
     steps = [step for case in cases for step in case.steps.values()]
-    assert len({node.op for node in nodes}) == 35
+    assert len({node.op for node in nodes}) == 37
     assert {node.kinds[0] for node in nodes if node.op == "table"} == set("PNDSAMVE")
     assert {verb for step in steps for verb, *_ in step.statements} == {
         *("add", "add_all", "remove", "remove_all", "discard", "update", "upsert", "delete"),
