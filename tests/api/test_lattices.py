@@ -245,11 +245,7 @@ QUERIES: tuple[tuple[str, Query], ...] = (
     ("a closure", around_a_closure),
     ("elements", of_elements_of_sets),
 )
-OF_TABLES = (
-    by_a_table_of_values,
-    through_a_set_of_values,
-    of_the_best_by_a_table_of_values,
-)
+OF_TABLES = (by_a_table_of_values, through_a_set_of_values, of_the_best_by_a_table_of_values)
 
 
 @pytest.mark.parametrize("seed", range(HISTORIES))

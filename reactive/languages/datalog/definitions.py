@@ -15,13 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from optimizer.record import record
 from reactive.languages.datalog import rules
-from reactive.languages.datalog.best_rows import (
-    KEEPING,
-    RANKED,
-    KeptRows,
-    chosen_rows,
-    with_ranks,
-)
+from reactive.languages.datalog.best_rows import KEEPING, RANKED, KeptRows, chosen_rows, with_ranks
 from reactive.languages.datalog.equivalences import DeclaredRelation, with_equivalences
 from reactive.languages.datalog.inference import KindedColumn, ProgramTypes
 from reactive.languages.datalog.joined_columns import (

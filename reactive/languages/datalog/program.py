@@ -21,15 +21,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.errors import PlanError, StratificationError
-from optimizer.expr import (
-    NONE,
-    Attribute,
-    Expr,
-    Operation,
-    Parameter,
-    all_parameters,
-    one_value,
-)
+from optimizer.expr import NONE, Attribute, Expr, Operation, Parameter, all_parameters, one_value
 from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, is_set
 from optimizer.rewriting.columns import declared_fields, known_shapes

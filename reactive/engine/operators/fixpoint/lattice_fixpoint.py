@@ -28,13 +28,7 @@ from reactive.engine.operators.fixpoint.delta_rules import BinaryRule, Circuit, 
 from reactive.engine.operators.fixpoint.fixpoint import MOST_SHOWN, Fixpoint
 from reactive.engine.operators.fixpoint.growth import ALL_ROUNDS, FEW_ROUNDS, Growth, shown_row
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
-from reactive.engine.operators.fixpoint.loops import (
-    RISEN,
-    Derived,
-    Moved,
-    RecursiveIndex,
-    dated,
-)
+from reactive.engine.operators.fixpoint.loops import RISEN, Derived, Moved, RecursiveIndex, dated
 from reactive.engine.operators.fixpoint.rising_relation import Moves, RisingRelation
 from reactive.errors import FixpointError
 

@@ -162,9 +162,7 @@ def _is_any_value(node: Any) -> bool:
     return isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue)
 
 
-def _split_clauses(
-    node: Any,
-) -> tuple[tuple[exp.Expr, ...], bool, tuple[exp.Expr, ...]]:
+def _split_clauses(node: Any) -> tuple[tuple[exp.Expr, ...], bool, tuple[exp.Expr, ...]]:
     """Return an aggregate's arguments, whether it is DISTINCT, and the keys of its ORDER BY."""
     names = ("expressions",) if isinstance(node, exp.Anonymous) else tuple(node.arg_types)
     found: list[exp.Expr] = []
@@ -431,10 +429,7 @@ def make_variance(of_float: Callable[..., Any], of_numeric: Callable[..., Any], 
             function, kind = of_numeric, DECIMAL
         if asked.distinct:
             return of_values(Of(_of_different, (function, less)), of, kind, scope)
-        sums = (
-            _sum_of(_exact_product(of), scope),
-            _sum_of(_exact_product(of, 2), scope),
-        )
+        sums = (_sum_of(_exact_product(of), scope), _sum_of(_exact_product(of, 2), scope))
         return CallFolds(
             (count_of(of, scope), *sums),
             lambda found: nullable_value(Call(constant(function), (*found, constant(less))), kind),
@@ -503,18 +498,13 @@ def count_of_extremes(asked: AggregateCall, place: int) -> int:
     if not isinstance(found, int) or not 0 < found < MOST:
         name = type(asked.node).sql_name().lower() if isinstance(asked.node, exp.Func) else ""
         raise asked.scope.error(
-            asked.node,
-            f"{name or asked.node.name}() takes a number from 1 to {MOST - 1}",
+            asked.node, f"{name or asked.node.name}() takes a number from 1 to {MOST - 1}"
         )
     return found
 
 
 def extreme_rows(
-    asked: AggregateCall,
-    *,
-    greatest: bool,
-    null_value: bool = False,
-    null_key: bool = False,
+    asked: AggregateCall, *, greatest: bool, null_value: bool = False, null_key: bool = False
 ) -> CallFolds:
     """Return the folds of ARG_MIN or ARG_MAX with a number or an order, or in a window with one.
 
@@ -530,11 +520,5 @@ def extreme_rows(
         both = nullable_value(Conditional(conjunction(tuple(tests)), both.expr, NONE), ANY)
     kind = value.type if count is None else SqlType("array", items=(value.type,))
     return fold_in_order(
-        asked,
-        folds.of_extremes,
-        replace(both, type=kind),
-        kind,
-        count,
-        greatest,
-        nulls=False,
+        asked, folds.of_extremes, replace(both, type=kind), kind, count, greatest, nulls=False
     )

@@ -17,17 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import (
-    FALSE,
-    NONE,
-    TRUE,
-    Call,
-    Conditional,
-    Expr,
-    Item,
-    Operation,
-    constant,
-)
+from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, Item, Operation, constant
 from reactive.languages.sql.expressions.casts import align, apply, cast, maybe, read_constant
 from reactive.languages.sql.expressions.comparisons import (
     COMPARISONS,

@@ -9,15 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.languages.sql.functions import (
-    arrays,
-    encodings,
-    lambdas,
-    maps,
-    structs,
-    texts,
-    times,
-)
+from reactive.languages.sql.functions import arrays, encodings, lambdas, maps, structs, texts, times
 from reactive.languages.sql.json import of_duckdb
 from reactive.languages.sql.terms.calls import Maker as Maker
 from reactive.languages.sql.terms.calls import function_name as function_name

@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Call, Constant, Parameter, constant, tuple_of
-from reactive.languages.sql.expressions.casts import (
-    apply,
-    argument,
-    cast,
-    equal_types,
-    maybe,
-)
+from reactive.languages.sql.expressions.casts import apply, argument, cast, equal_types, maybe
 from reactive.languages.sql.json import trees
 from reactive.languages.sql.runtime import arrays
 from reactive.languages.sql.terms.calls import Maker, arguments, function_name
@@ -199,11 +193,7 @@ def series_of(node: Any, scope: Scope, most: int | None) -> TypedValue:
     if "timestamptz" in kinds:
         kind, zone = INSTANT, scope.dialect.timezone
         values[:2] = [cast(value, INSTANT, scope) for value in values[:2]]
-    more = (
-        literal_value(most or MOST),
-        literal_value(zone),
-        literal_value(not is_range),
-    )
+    more = (literal_value(most or MOST), literal_value(zone), literal_value(not is_range))
     return apply(arrays.moments, SqlType("array", items=(kind,)), *values, *more)
 
 
@@ -303,11 +293,7 @@ def _sort_list(node: Any, scope: Scope) -> TypedValue:
     ways = [_is_true(node.args.get(name)) for name in ("asc", "nulls_first")]
     is_ascending = node.args.get("asc") is None or ways[0]
     return apply(
-        arrays.in_order,
-        value.type,
-        value,
-        literal_value(not is_ascending),
-        literal_value(ways[1]),
+        arrays.in_order, value.type, value, literal_value(not is_ascending), literal_value(ways[1])
     )
 
 

@@ -12,12 +12,7 @@ from reactive.languages.sql.functions.arrays import SAME, make_function
 from reactive.languages.sql.runtime import collations, encodings, templates
 from reactive.languages.sql.terms.calls import Maker, arguments
 from reactive.languages.sql.terms.types import BOOL, BYTES, FLOAT, INT, TEXT, SqlType
-from reactive.languages.sql.terms.values import (
-    NULL_VALUE,
-    TypedValue,
-    is_null,
-    literal_value,
-)
+from reactive.languages.sql.terms.values import NULL_VALUE, TypedValue, is_null, literal_value
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Constant, Operation, constant
-from reactive.languages.sql.expressions.arithmetic import (
-    REAL,
-    calculate,
-    check_range,
-    integer_of,
-)
+from reactive.languages.sql.expressions.arithmetic import REAL, calculate, check_range, integer_of
 from reactive.languages.sql.expressions.casts import apply, argument, cast
 from reactive.languages.sql.functions.arrays import cast_arguments, make_function
 from reactive.languages.sql.runtime import casts, intervals, moments, numbers, times
@@ -38,12 +33,7 @@ from reactive.languages.sql.terms.types import (
     range_of,
     sql_name,
 )
-from reactive.languages.sql.terms.values import (
-    NULL_VALUE,
-    TypedValue,
-    is_null,
-    literal_value,
-)
+from reactive.languages.sql.terms.values import NULL_VALUE, TypedValue, is_null, literal_value
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
@@ -152,10 +142,7 @@ def _amount_of(unit: str) -> Maker:
         if isinstance(value.expr, Constant) and not value.nulls:
             return literal_value(intervals.interval(float(value.expr.value), unit))
         return apply(
-            intervals.interval,
-            INTERVAL,
-            argument(value, FLOAT, scope),
-            literal_value(unit),
+            intervals.interval, INTERVAL, argument(value, FLOAT, scope), literal_value(unit)
         )
 
     return translate

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Call, constant, tuple_of
-from reactive.languages.sql.expressions.casts import (
-    apply,
-    argument,
-    cast,
-    equal_types,
-    maybe,
-)
+from reactive.languages.sql.expressions.casts import apply, argument, cast, equal_types, maybe
 from reactive.languages.sql.functions import arrays as common_arrays
 from reactive.languages.sql.functions import structs, texts
 from reactive.languages.sql.json import documents
@@ -74,16 +68,7 @@ INT4, INT8 = SqlType("int", size=4), SqlType("int", size=8)
 TEXTS, ARRAY = SqlType("array", items=(TEXT,)), SqlType("array", items=(ANY,))
 INTS = SqlType("array", items=(INT4,))
 _SPLIT = forms(
-    form(
-        strings.split,
-        TEXTS,
-        TEXT,
-        TEXT,
-        TEXT,
-        optional=1,
-        asks_null=True,
-        nullable=True,
-    )
+    form(strings.split, TEXTS, TEXT, TEXT, TEXT, optional=1, asks_null=True, nullable=True)
 )
 
 
@@ -140,10 +125,7 @@ def _translate_width_bucket(node: Any, scope: Scope) -> TypedValue:
     kinds = {scope.value(each).type.kind for each in arguments(node)[:3]}
     kind = FLOAT if "float" in kinds else DECIMAL
     return call_form(
-        (form(numerics.bucket, INT4, kind, kind, kind, INT4),),
-        arguments(node),
-        node,
-        scope,
+        (form(numerics.bucket, INT4, kind, kind, kind, INT4),), arguments(node), node, scope
     )
 
 
@@ -270,10 +252,7 @@ def _trim(node: Any, scope: Scope) -> TypedValue:
 
 def _position(node: Any, scope: Scope) -> TypedValue:
     nodes = [node.this, node.args["substr"]]
-    of = (
-        form(strings.place_of, INT4, TEXT, TEXT),
-        form(strings.place_of, INT4, BYTES, BYTES),
-    )
+    of = (form(strings.place_of, INT4, TEXT, TEXT), form(strings.place_of, INT4, BYTES, BYTES))
     return call_form(of, nodes, node, scope, "position")
 
 
@@ -351,9 +330,7 @@ def _translate_collate(node: Any, scope: Scope) -> TypedValue:
     name = node.expression.name
     if name.upper() not in ("C", "POSIX", "UCS_BASIC", "DEFAULT"):
         raise scope.error(
-            node,
-            f"the collation {name!r} of postgres is not supported",
-            'order by x collate "C"',
+            node, f"the collation {name!r} of postgres is not supported", 'order by x collate "C"'
         )
     return scope.value(node.this)
 
@@ -399,8 +376,7 @@ OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
     "convert_to": define_form(strings.bytes_of_text, BYTES, TEXT, TEXT),
     "get_byte": define_form(strings.byte_at, INT4, BYTES, INT8),
     "quote_literal": forms(
-        form(strings.quoted_literal, TEXT, TEXT),
-        form(strings.quoted_literal, TEXT, ANY),
+        form(strings.quoted_literal, TEXT, TEXT), form(strings.quoted_literal, TEXT, ANY)
     ),
     "quote_ident": define_form(strings.quoted_name, TEXT, TEXT),
     "quote_nullable": forms(
@@ -544,8 +520,7 @@ def _translate_array_fill(node: Any, scope: Scope) -> TypedValue:
     item, sizes = (scope.value(each) for each in arguments(node))
     kind = SqlType("array", items=(item.type,))
     made = Call(
-        callee(arrays.filled),
-        (as_optional(item), as_optional(argument(sizes, INTS, scope))),
+        callee(arrays.filled), (as_optional(item), as_optional(argument(sizes, INTS, scope)))
     )
     return TypedValue(made, kind, sizes.nulls)
 
@@ -595,12 +570,7 @@ SETS: dict[str, Maker] = {
     "string_to_table": _SPLIT,
     "regexp_split_to_table": define_form(patterns.split, TEXTS, TEXT, TEXT, TEXT, optional=1),
     "regexp_matches": define_form(
-        patterns.all_groups,
-        SqlType("array", items=(TEXTS,)),
-        TEXT,
-        TEXT,
-        TEXT,
-        optional=1,
+        patterns.all_groups, SqlType("array", items=(TEXTS,)), TEXT, TEXT, TEXT, optional=1
     ),
 }
 """Functions that give rows, here as arrays."""

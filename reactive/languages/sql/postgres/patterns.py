@@ -17,12 +17,7 @@ from functools import lru_cache
 from reactive.languages.sql.postgres.numbers import NotSupportedError
 from reactive.languages.sql.runtime.automaton import Expression
 from reactive.languages.sql.runtime.texts import is_like
-from reactive.languages.sql.runtime.wildcards import (
-    Matcher,
-    Wildcards,
-    like_pattern,
-    wildcards_of,
-)
+from reactive.languages.sql.runtime.wildcards import Matcher, Wildcards, like_pattern, wildcards_of
 
 CLASSES = {
     "alpha": "^\\W\\d_",
@@ -41,14 +36,7 @@ CLASSES = {
 }
 NEGATED = frozenset({"alpha", "alnum"})
 """Classes that are the opposite of one of Python."""
-ESCAPES = {
-    "m": r"\b(?=\w)",
-    "M": r"\b(?<=\w)",
-    "y": r"\b",
-    "Y": r"\B",
-    "Z": r"\Z",
-    "A": r"\A",
-}
+ESCAPES = {"m": r"\b(?=\w)", "M": r"\b(?<=\w)", "y": r"\b", "Y": r"\B", "Z": r"\Z", "A": r"\A"}
 BEYOND = frozenset({"(?:", ")", "|", "*", "+", "?", "{", "}"})
 """Parts of patterns of SIMILAR TO that are neither wildcards nor classes."""
 LONGEST = 2_000

@@ -20,11 +20,7 @@ from reactive.engine.collections.instants import in_elapsed_time
 from reactive.languages.sql.postgres.forms import MICROSECOND
 from reactive.languages.sql.postgres.moments import span
 from reactive.languages.sql.postgres.numbers import OutOfRangeError
-from reactive.languages.sql.postgres.numerics import (
-    numeric_cut,
-    numeric_quotient,
-    numeric_sum,
-)
+from reactive.languages.sql.postgres.numerics import numeric_cut, numeric_quotient, numeric_sum
 from reactive.languages.sql.runtime import units
 from reactive.languages.sql.runtime.arrays import later as later_instant
 from reactive.languages.sql.runtime.intervals import interval_parts, months_of, rest_of
@@ -33,27 +29,8 @@ from reactive.languages.sql.runtime.times import EPOCH, as_timestamp, later
 DAY = 86_400_000_000
 OF_TIME = frozenset({"hour", "minute", "second", "milliseconds", "microseconds", "epoch"})
 FIELDS = (
-    *(
-        "microseconds",
-        "milliseconds",
-        "second",
-        "minute",
-        "hour",
-        "day",
-        "week",
-        "month",
-    ),
-    *(
-        "quarter",
-        "year",
-        "decade",
-        "century",
-        "millennium",
-        "dow",
-        "isodow",
-        "doy",
-        "isoyear",
-    ),
+    *("microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month"),
+    *("quarter", "year", "decade", "century", "millennium", "dow", "isodow", "doy", "isoyear"),
     *("julian", "epoch"),
 )
 OF_INTERVAL = frozenset(FIELDS) - {"week", "dow", "isodow", "doy", "isoyear", "julian"}
@@ -189,10 +166,7 @@ def _julian(of: Any) -> int | Decimal:
 
 def _interval_field(name: str, of: dt.timedelta) -> int | Decimal:
     """Return a field of an interval; refuse one that intervals do not have."""
-    (months, days, clock), years = (
-        interval_parts(of),
-        _truncate_quotient(months_of(of), 12),
-    )
+    (months, days, clock), years = (interval_parts(of), _truncate_quotient(months_of(of), 12))
     match name:
         case "year":
             return years
@@ -221,12 +195,7 @@ def _truncate_quotient(value: int, by: int) -> int:
 # Truncation.
 
 TRUNCATED = FIELDS[: FIELDS.index("millennium") + 1]
-STEPS = {
-    "microseconds": 1,
-    "milliseconds": 1000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-}
+STEPS = {"microseconds": 1, "milliseconds": 1000, "second": 1_000_000, "minute": 60_000_000}
 STEPS |= {"hour": 3_600_000_000, "day": DAY}
 YEARS = {"year": 1, "decade": 10, "century": 100, "millennium": 1000}
 

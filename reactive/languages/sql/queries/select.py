@@ -44,26 +44,13 @@ from reactive.languages.sql.queries.select_columns import (
 )
 from reactive.languages.sql.queries.sources import from_
 from reactive.languages.sql.queries.time_windows import append_group_windows
-from reactive.languages.sql.sqlite.comparisons import (
-    grouped_by,
-    has_collation,
-    output_value,
-)
+from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, output_value
 from reactive.languages.sql.terms.errors import put, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.values import TypedValue, as_optional
 from reactive.languages.sql.windows.kinds import append_windows
 
-UNSUPPORTED = (
-    "into",
-    "sample",
-    "cluster",
-    "distribute",
-    "connect",
-    "match",
-    "locks",
-    "prewhere",
-)
+UNSUPPORTED = ("into", "sample", "cluster", "distribute", "connect", "match", "locks", "prewhere")
 
 _WRITES = {"into": "SELECT INTO", "locks": "FOR UPDATE"}
 
@@ -116,17 +103,11 @@ def select(node: Any, around: Scope) -> SelectQuery:
         is_one = keys is None
     having = node.args.get("having")
     if having is not None:
-        made, is_one = (
-            filter_rows(made, scope.reading(having), scope.true(having.this)),
-            False,
-        )
+        made, is_one = (filter_rows(made, scope.reading(having), scope.true(having.this)), False)
     made, scope = _add_windows(made, scope, asked)
     qualify = node.args.get("qualify")
     if qualify is not None:
-        made, is_one = (
-            filter_rows(made, scope.reading(qualify), scope.true(qualify.this)),
-            False,
-        )
+        made, is_one = (filter_rows(made, scope.reading(qualify), scope.true(qualify.this)), False)
     made, scope, grows = _with_elements(made, scope, asked)
     values = tuple(scope.value(column.node) for column in columns)
     if scope.dialect.numeric_booleans:
@@ -339,10 +320,7 @@ def _asked_before(
 
 
 def _on(
-    node: Any,
-    scope: Scope,
-    columns: Sequence[SelectColumn],
-    values: Sequence[TypedValue],
+    node: Any, scope: Scope, columns: Sequence[SelectColumn], values: Sequence[TypedValue]
 ) -> TypedValue:
     """Return the value of a key of DISTINCT ON: a column by number or name, or an expression."""
     place = position_of(node, scope, columns)
@@ -360,9 +338,7 @@ def _distinct(
         place = next((n for n, v in enumerate(query.values) if v == value), None)
         if place is None:
             raise query.scope.error(
-                each,
-                "SELECT DISTINCT is ordered by what is no column of it",
-                "select it too",
+                each, "SELECT DISTINCT is ordered by what is no column of it", "select it too"
             )
         moved.append((each, made.values[place]))
     return made, moved

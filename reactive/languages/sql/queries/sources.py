@@ -44,11 +44,7 @@ from reactive.languages.sql.queries.grouping import (
     unnest_arrays,
     unnested_value,
 )
-from reactive.languages.sql.queries.join_columns import (
-    merge_columns,
-    shared_columns,
-    side_by_side,
-)
+from reactive.languages.sql.queries.join_columns import merge_columns, shared_columns, side_by_side
 from reactive.languages.sql.queries.ordering import limits
 from reactive.languages.sql.queries.pivots import pivot_rows
 from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
@@ -58,11 +54,7 @@ from reactive.languages.sql.terms.calls import function_name
 from reactive.languages.sql.terms.errors import nearest, peek, put
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT, SqlType
-from reactive.languages.sql.terms.values import (
-    TypedValue,
-    as_optional,
-    plan_with_columns,
-)
+from reactive.languages.sql.terms.values import TypedValue, as_optional, plan_with_columns
 from reactive.languages.sql.text.window_tables import is_window_call
 
 KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
@@ -207,9 +199,7 @@ def _rows_of_query(node: Any, around: Scope) -> PlannedRows:
         values = [replace(v, type=TEXT) if v.type is NULL else v for v in query.values]
         query = replace(query, values=tuple(values))
     return rows_of_plan(
-        query.as_source(),
-        node.alias,
-        around.replace_names(_alias_columns(node), query.names, node),
+        query.as_source(), node.alias, around.replace_names(_alias_columns(node), query.names, node)
     )
 
 
@@ -378,12 +368,7 @@ def _some_of(item: Any, join: Any) -> Any:
 
 
 def _lateral(
-    left: PlannedRows,
-    node: Any,
-    alias: str,
-    names: tuple[str, ...],
-    join: Any,
-    around: Scope,
+    left: PlannedRows, node: Any, alias: str, names: tuple[str, ...], join: Any, around: Scope
 ) -> PlannedRows:
     """Return `left` joined with a query that reads it."""
     side = KINDS.get((join.side or "").upper())
@@ -416,13 +401,7 @@ def _unnest_item(
     offset = bool(item.args.get("offset") or item.args.get("ordinality"))
     kinds = [array.type.items[0] if array.type.items else array.type for array in arrays]
     node, values = unnest_arrays(
-        before.node,
-        scope,
-        arrays,
-        kinds,
-        before.bindings,
-        offset=offset,
-        outer=side == "LEFT",
+        before.node, scope, arrays, kinds, before.bindings, offset=offset, outer=side == "LEFT"
     )
     names = _alias_columns(item) or ((item.alias,) if item.alias else ())
     own = rows_of_calls.columns_of(call, values, scope)
@@ -497,16 +476,7 @@ def _most(item: Any, scope: Scope) -> int | None:
     return wanted + left_out if isinstance(wanted, int) else None
 
 
-_READ_ALL = (
-    "joins",
-    "laterals",
-    "where",
-    "group",
-    "having",
-    "qualify",
-    "distinct",
-    "order",
-)
+_READ_ALL = ("joins", "laterals", "where", "group", "having", "qualify", "distinct", "order")
 """The parts of a SELECT that may need more rows than a LIMIT shows."""
 _MORE = (exp.Query, exp.Explode, exp.Unnest)
 

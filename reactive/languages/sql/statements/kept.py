@@ -42,10 +42,7 @@ from reactive.engine.codegen.functions import callable_of
 from reactive.languages.sql.expressions.casts import convert_for_column
 from reactive.languages.sql.statements import changes
 from reactive.languages.sql.statements.conflicts import is_default, updated_values
-from reactive.languages.sql.statements.target import (
-    ChangedTable,
-    equated_key,
-)
+from reactive.languages.sql.statements.target import ChangedTable, equated_key
 from reactive.languages.sql.terms.scope import OpenValues, Scope
 from reactive.languages.sql.terms.values import as_optional
 

@@ -127,9 +127,7 @@ class StoredDefinitions:
         self.write_entries({name: (of, "") for name, of in changes.items()}, rows)
 
     def write_entries(
-        self,
-        changes: Mapping[str, tuple[TableDefinition | None, str]],
-        rows: Sequence[Any] = (),
+        self, changes: Mapping[str, tuple[TableDefinition | None, str]], rows: Sequence[Any] = ()
     ) -> None:
         """Write definitions with their states, and changes of rows, in one write."""
         texts, entries = dict[str, str | None](), dict[str, StoredEntry]()

@@ -56,16 +56,8 @@ from reactive.engine.operators.windows.packing import (
     reduce_partitions,
 )
 from reactive.languages.sql.aggregates.calls import AggregateCall as AggregateCall
-from reactive.languages.sql.aggregates.calls import (
-    directions_of,
-    numeric_argument,
-    parse_aggregate,
-)
-from reactive.languages.sql.aggregates.kinds import (
-    folds_of_call,
-    is_aggregate,
-    type_of_sum,
-)
+from reactive.languages.sql.aggregates.calls import directions_of, numeric_argument, parse_aggregate
+from reactive.languages.sql.aggregates.kinds import folds_of_call, is_aggregate, type_of_sum
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.postgres import numerics as postgres
 from reactive.languages.sql.runtime.arrays import CalendarShift
@@ -249,10 +241,7 @@ def _read_function(
             nth = _constant_argument(node.args["offset"], scope) if nth is None else nth
             return Asked("nth", place(value), frame, (nth,), ignores), value.type
         case exp.First() | exp.Last() if ignores:
-            value, nth = (
-                scope.value(node.this),
-                1 if isinstance(node, exp.First) else -1,
-            )
+            value, nth = (scope.value(node.this), 1 if isinstance(node, exp.First) else -1)
             return Asked("nth", place(value), frame, (nth,), True), value.type
         case _ if is_aggregate(node):
             if node is not of.node.this and not isinstance(node, exp.AnyValue):
@@ -276,12 +265,7 @@ def _shift_call(
 
 
 def _aggregate(
-    node: Any,
-    scope: Scope,
-    place: Callable[[TypedValue], int],
-    frame: Frame,
-    *,
-    in_order: bool,
+    node: Any, scope: Scope, place: Callable[[TypedValue], int], frame: Frame, *, in_order: bool
 ) -> tuple[Asked, SqlType]:
     """Return an aggregate of a frame with its type; `place` stores its argument."""
     asked = replace(parse_aggregate(node, scope, grouped=False), in_order=in_order)
@@ -314,12 +298,7 @@ def _frame(of: PartitionedWindow, scope: Scope) -> Frame:
     end = _edge(spec, "end", scope) if spec.args.get("end") else CURRENT
     given = spec.args.get("exclude")
     exclude = (given.name if isinstance(given, exp.Expr) else str(given or "")).lower()
-    names = {
-        "current row": "current",
-        "group": "group",
-        "ties": "ties",
-        "no others": "",
-    }
+    names = {"current row": "current", "group": "group", "ties": "ties", "no others": ""}
     if kind == "range" and (start, end) != (UNBOUNDED, UNBOUNDED) and not of.order:
         return WHOLE
     edges = {"start": start, "end": end}
@@ -387,12 +366,7 @@ def of_frame(asked: AggregateCall) -> tuple[Any, TypedValue | None, SqlType, boo
         )
     function = _FoldsOf(tuple(folds_), values)
     packed = tuple_of(*(f.value.body if isinstance(f.value, Lifted) else NONE for f in folds_))
-    return (
-        function,
-        TypedValue(packed, ANY),
-        values(all_parameters(len(folds_))).type,
-        True,
-    )
+    return (function, TypedValue(packed, ANY), values(all_parameters(len(folds_))).type, True)
 
 
 def _is_numeric(name: str, of: TypedValue, scope: Scope) -> bool:
@@ -406,12 +380,7 @@ def _is_of_times(name: str, of: TypedValue) -> bool:
     """Return True for AVG of moments, which have no sum, and for sums of intervals."""
     if of.type.kind == "interval":
         return name in ("sum", "avg")
-    return name == "avg" and of.type.kind in (
-        "date",
-        "time",
-        "timestamp",
-        "timestamptz",
-    )
+    return name == "avg" and of.type.kind in ("date", "time", "timestamp", "timestamptz")
 
 
 class _FoldsOf:
@@ -420,12 +389,7 @@ class _FoldsOf:
     def __init__(self, of: tuple[plan.Folded, ...], result: Callable[..., TypedValue]) -> None:
         self._of = of
         self._finish = callable_of(
-            Lifted(
-                as_optional(result(all_parameters(len(of)))),
-                row_names(len(of)),
-                (),
-                len(of),
-            )
+            Lifted(as_optional(result(all_parameters(len(of)))), row_names(len(of)), (), len(of))
         )
 
     def __call__(self, values: Sequence[tuple[Any, ...]]) -> Any:
