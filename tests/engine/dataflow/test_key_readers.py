@@ -202,7 +202,7 @@ def found_by_key(*, shares: bool) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ["a grid", "two joins", "semi join"])
 def test_rows_that_come_and_go_with_their_partners_find_each_other(name: str) -> None:
-    """In a grid, both sides of each join find their readers by the keys of the other side."""
+    """Join both sides of a grid, which find their readers by the keys of the other side."""
     history: list[Any] = [([(2, True, Nation(nation, nation))], False) for nation in range(3)]
     for key, is_undone in enumerate([False, True, False, True]):
         for places in (range(2), range(1), range(1, 2)):
