@@ -70,8 +70,11 @@ class ObjectRecord:
         self.shape: ClassShape = shape_of(type(instance))
         self.row: Any = None
         """The last snapshot."""
-        self.late: dict[str, None] = {}
-        """The attributes assigned since the last snapshot."""
+        self.late: dict[str, Any] = {}
+        """The attributes assigned since the last snapshot, some with their frozen values.
+
+        These keep the records of objects in them alive, until a snapshot of this object does.
+        """
         self.places: tuple[TablePlace, ...] = ()
         self.left: Any = None
         """The `Objects` of a database whose table has lost this object, and its version then.
@@ -94,7 +97,7 @@ class ObjectRecord:
 
     def mark(self, name: Any, value: Any = None) -> None:
         """Mark an attribute as changed, and with it all snapshots that contain this object's."""
-        self.late[name] = None
+        self.late.setdefault(name)
         for place in self.places:
             place.store.objects.note(self, name, place.store)
         if self.owners and not self._is_marking:
@@ -183,8 +186,8 @@ class ObjectRecord:
         ------
         TableError: a value there may change unnoticed.
         """
-        for name in self.late if self.places or self.owners else ():
-            self._frozen(name)
+        for name in list(self.late) if self.places or self.owners else ():
+            self.late[name] = self._frozen(name)
 
     def is_in_transaction(self) -> bool:
         """Return True if a transaction of a database with this object is open.
@@ -200,7 +203,7 @@ class ObjectRecord:
     def check(self, name: str) -> None:
         """Raise if the value of an attribute cannot be frozen."""
         if self.places or self.owners:
-            self._frozen(name)
+            self.late[name] = self._frozen(name)
 
     def settle(self) -> None:
         """Unmark attributes that are equal to the row again, here and in all owners."""
@@ -249,7 +252,7 @@ class ObjectRecord:
         read, last = self.shape.read, self.row
         for name in self.shape.names:
             if differs(read(row, name), read(last, name)):
-                self.late[name] = None
+                self.late.setdefault(name)
         self.row = row
 
     def enter(self, store: Any, row: Any) -> None:

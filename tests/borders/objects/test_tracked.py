@@ -483,9 +483,17 @@ def test_objects_that_lead_back_to_themselves_are_refused() -> None:
     one, two = Node(1), Node(2)
     nodes.add(one)
     one.next = two
+    gc.collect()  # no row has read the second one yet
     with pytest.raises(TableError, match="leads back to the object"):
         two.next = one
+    with pytest.raises(TableError, match="may change in place"):
+        two.next = bytearray()
     assert two.next is None
+    two.next = [Node(3)]
+    gc.collect()
+    with pytest.raises(TableError, match="leads back to the object"):
+        two.next[0].next = one
+    two.next = None
     with pytest.raises(TableError, match="leads back to the object"):
         one.next = one
     one.next = None
