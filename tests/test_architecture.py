@@ -395,7 +395,10 @@ READERS = {
 
 
 def _reads_annotations(path: Path) -> bool:
-    for node in ast.walk(ast.parse(path.read_text())):
+    text = path.read_text()
+    if not re.search(r"__annotations__|get_type_hints|get_origin|get_args", text):
+        return False
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module in ("typing", "typing_extensions"):
             if {each.name for each in node.names} & {"get_type_hints", "get_origin", "get_args"}:
                 return True

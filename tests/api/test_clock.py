@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Delta, PlanError, TableError, now
-from tests.budget import examples
+from tests.budget import examples, sampled
 from tests.thresholds import thresholds
 
 
@@ -288,6 +288,7 @@ TEXTS = [
 ]
 
 
+@sampled
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
 @pytest.mark.parametrize("kind", [Login, Beat])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, PlanError, tumbling
-from tests.budget import SEED
+from tests.budget import SEED, sampled
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 Pair = tuple[Any, Any]
@@ -99,6 +99,7 @@ TIMES: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
+@sampled
 @pytest.mark.filterwarnings("ignore::reactive.UnboundedStateWarning")  # as written, none is bounded
 @pytest.mark.parametrize("kind", TIMES)
 @pytest.mark.parametrize("optimize", [True, False])

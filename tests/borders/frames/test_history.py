@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter
 from typing import Any
 
@@ -109,13 +110,17 @@ def test_changes_are_there_before_they_are_delivered() -> None:
 
     subscription = view.subscribe(slow)
     view.keep_changes()
-    writer = threading.Thread(target=words.add, args=("to",))
-    writer.start()
-    began.wait(10)
-    words.add("be")
+    writers = [threading.Thread(target=words.add, args=(word,)) for word in ("to", "be")]
+    for version, writer in enumerate(writers, db.version + 1):
+        writer.start()
+        assert began.wait(10)
+        while db.version < version:
+            time.sleep(0.001)
     assert list(view.changes_since(0)) == [("to", 1), ("be", 1)]
+    assert [writer.is_alive() for writer in writers] == [True, True]
     goes_on.set()
-    writer.join()
+    for writer in writers:
+        writer.join()
     assert list(view.changes_since(0)) == [("to", 1), ("be", 1)]
     assert list(view.changes_since(2)) == []
     subscription.close()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reactive import Count, Database, Table, View
 from reactive.engine.compiler import queries
 from reactive.engine.dataflow import discrimination
-from tests.budget import examples
+from tests.budget import examples, sampled
 from tests.counted_calls import calls_of
 
 
@@ -108,6 +108,7 @@ def run(kind: str, query: Query, history: list[Any], on_error: Any) -> None:
             view.verify()
 
 
+@sampled
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("name", QUERIES)
 @examples(156)

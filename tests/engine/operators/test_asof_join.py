@@ -14,7 +14,7 @@ import pytest
 
 from reactive import Count, Database, PlanError, StratificationError, fixpoint
 from reactive.engine.operators.asof_join import AsofJoin, Nearest
-from tests.budget import SEED
+from tests.budget import SEED, sampled
 from tests.thresholds import thresholds
 
 
@@ -73,6 +73,7 @@ def _expected(
     return found
 
 
+@sampled
 @pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
 @pytest.mark.parametrize("kind", TIMES)
 def test_histories_agree_with_all_pairs(kind: str, direction: Any) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Database
-from tests.budget import examples
+from tests.budget import examples, sampled
 
 KINDS = ["semi_join", "anti_join", "left_join", "full_join"]
 SPELLINGS: dict[str, Callable[[Any, Any], bool]] = {
@@ -55,6 +55,7 @@ class Holder:
         return (self.value, self.number)[place]
 
 
+@sampled
 @pytest.mark.parametrize("on_error", ["raise", "drop"])
 @pytest.mark.parametrize("spelling", list(SPELLINGS))
 @pytest.mark.parametrize("kind", KINDS)

@@ -28,7 +28,7 @@ from reactive import (
 )
 from reactive.engine.collections.index import Index
 from reactive.engine.collections.merged_rows import MergedRows
-from tests.budget import examples
+from tests.budget import examples, sampled
 from tests.thresholds import thresholds
 
 
@@ -142,6 +142,7 @@ def _merge_few_rows() -> Iterator[None]:
         yield
 
 
+@sampled
 @pytest.mark.parametrize("join", list(JOINS))
 @pytest.mark.parametrize("named", list(AGGREGATES))
 @given(amounts=st.lists(st.integers(0, 99), min_size=14, max_size=40), steps=STEPS)
@@ -176,6 +177,7 @@ def test_groups_are_right_after_every_commit(
     db.close()
 
 
+@sampled
 @pytest.mark.parametrize("named", ["distinct", "bag", "several", "statistics", "medians"])
 @pytest.mark.parametrize("join", ["join", "other side", "outer", "chain"])
 def test_a_hot_key_moves_by_its_different_values(join: str, named: str) -> None:

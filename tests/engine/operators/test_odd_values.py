@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from reactive import Count as CountRows
 from reactive import Database
 from reactive.engine.collections.zset import canonical
-from tests.budget import examples
+from tests.budget import examples, sampled
 from tests.thresholds import thresholds
 
 MANY = "reactive.engine.collections.key_orders.MANY"
@@ -256,6 +256,7 @@ def check_history(of: str, query: Query, history: list[list[Any]], shown: Any) -
         again.close()
 
 
+@sampled
 @pytest.mark.parametrize("of", CLASSES)
 @pytest.mark.parametrize("name", QUERIES)
 @examples(60)
@@ -267,6 +268,7 @@ def test_single_changes_leave_the_values_of_a_plain_evaluation(
         check_history(of, QUERIES[name], data.draw(commits(of, 1)), repr)
 
 
+@sampled
 @pytest.mark.parametrize("of", CLASSES)
 @pytest.mark.parametrize("name", QUERIES)
 @examples(60)

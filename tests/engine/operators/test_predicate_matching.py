@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Count, Database, Max, Min
-from tests.budget import seeds
+from tests.budget import sampled, seeds
 from tests.thresholds import thresholds
 
 
@@ -230,6 +230,7 @@ def run(random: Random, *given: Any, steps: int = 25, **options: Any) -> None:
     history.verify()
 
 
+@sampled
 @pytest.mark.parametrize("values", VALUES)
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_rows_are_those_of_all_pairs(predicate: str, values: str) -> None:
@@ -240,6 +241,7 @@ def test_rows_are_those_of_all_pairs(predicate: str, values: str) -> None:
         run(random, PREDICATES[predicate], VALUES[values], kinds, **options)
 
 
+@sampled
 @pytest.mark.parametrize("values", ["int", "number", "none"])
 @pytest.mark.parametrize("predicate", PREDICATES)
 def test_rows_whose_bounds_move_are_those_of_all_pairs(predicate: str, values: str) -> None:

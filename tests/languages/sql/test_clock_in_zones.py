@@ -106,6 +106,7 @@ def ticks(rnd: random.Random, db: Database, beats: Any, shown: Any, count: int) 
             yield
 
 
+@sampled
 @pytest.mark.parametrize("condition", [*CONDITIONS, *BY_DAYS])
 @pytest.mark.parametrize("zone", ZONES)
 def test_rows_at_each_tick_are_those_of_duckdb(zone: str, condition: str) -> None:

@@ -18,6 +18,7 @@ from reactive import Database, PlanError
 from reactive.languages.sql.postgres import times as of_postgres
 from reactive.languages.sql.runtime import times, units
 from reactive.languages.sql.terms import scope
+from tests.budget import sampled
 from tests.counted_calls import calls_of
 
 
@@ -132,6 +133,7 @@ def history_of(dialect: str, condition: str, on_error: str) -> list[Any]:
     return found
 
 
+@sampled
 @pytest.mark.parametrize(("dialect", "condition"), CASES)
 @pytest.mark.parametrize("on_error", ["drop", "raise"])
 def test_folded_conditions_are_the_same(

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import pytest
 
 from reactive import Database, PlanError
-from tests.budget import SEED
+from tests.budget import SEED, sampled
 from tests.engine.operators.test_moved_bounds import touched_by
 from tests.languages.sql.oracles import insert_rows
 
@@ -129,6 +129,7 @@ def held_rows(rnd: random.Random, db: Database, table: Any, count: int) -> Itera
         yield held
 
 
+@sampled
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
 def test_histories_agree_with_duckdb(name: str, dialect: Any) -> None:

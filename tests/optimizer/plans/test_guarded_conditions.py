@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Database
-from tests.budget import TIMES, drawing
+from tests.budget import TIMES, drawing, sampled
 
 
 class Order(NamedTuple):
@@ -123,6 +123,7 @@ def _errors(condition: str, rows: dict[str, Counter[Any]]) -> set[type]:
     return found
 
 
+@sampled
 @pytest.mark.parametrize("text", [ROWS, GROUPS], ids=["rows", "groups"])
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_views_and_exceptions_are_those_of_the_loops(condition: str, text: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Database, left, right
-from tests.budget import TIMES, drawing
+from tests.budget import TIMES, drawing, sampled
 
 
 class Order(NamedTuple):
@@ -181,6 +181,7 @@ def _errors(orders: Iterable[Any], customers: Iterable[Any], on: Condition) -> s
     return found
 
 
+@sampled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_results_and_exceptions_are_those_of_nested_loops(name: str, kind: str) -> None:
@@ -248,6 +249,7 @@ def test_a_condition_before_an_equation_asks_partners_only(name: str) -> None:
     assert touched[0] == touched[1] > 0
 
 
+@sampled
 @pytest.mark.parametrize(
     "name",
     [

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Database
-from tests.budget import TIMES, drawing
+from tests.budget import TIMES, drawing, sampled
 
 
 class Order(NamedTuple):
@@ -116,6 +116,7 @@ def _errors(orders: list[Any], customers: list[Any], on: Condition) -> set[str]:
     }
 
 
+@sampled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_rows_and_errors_are_those_of_nested_loops(name: str, kind: str) -> None:
@@ -143,6 +144,7 @@ def test_rows_and_errors_are_those_of_nested_loops(name: str, kind: str) -> None
             view.verify()
 
 
+@sampled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", KEYED)
 def test_partners_are_looked_up(name: str, kind: str) -> None:
@@ -238,6 +240,7 @@ def _passes(on: Callable[[int, int], bool], k: int | None, n: int | None) -> boo
         return False
 
 
+@sampled
 @pytest.mark.parametrize("kind", FROM)
 @pytest.mark.parametrize("text", NEAR)
 def test_integers_that_are_near_are_found_by_ranges(text: str, kind: str) -> None:

@@ -208,6 +208,7 @@ class Loose:
     label: Any = field(default=0, hash=False)
 
 
+@sampled
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("name", ["src", "dst", "label"])
 @pytest.mark.parametrize("sink", [lambda joined: joined, lambda joined: joined.aggregate(Count())])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reactive import Avg, Count, Database, Max, Sum
-from tests.budget import seeds
+from tests.budget import sampled, seeds
 from tests.engine.operators.test_sums_by import (
     ODD,
     PLAIN,
@@ -149,6 +149,7 @@ ALL = [(shape, kind) for shape in SHAPES for kind in KINDS]
 NAN = (*PLAIN[:3], math.nan)
 
 
+@sampled
 @pytest.mark.parametrize(("shape", "kind"), ALL)
 @pytest.mark.parametrize("seed", seeds(4))
 def test_it_equals_the_plan_as_written(shape: Any, kind: str, seed: int) -> None:
@@ -169,6 +170,7 @@ def test_it_equals_the_plan_as_written(shape: Any, kind: str, seed: int) -> None
     fast.view.verify()
 
 
+@sampled
 @pytest.mark.parametrize(("shape", "kind"), ALL)
 @pytest.mark.parametrize("seed", seeds(3))
 @pytest.mark.parametrize("values", [NAN, ODD])
@@ -230,6 +232,7 @@ def test_a_sum_that_cannot_be_of_a_missing_row_raises_as_written() -> None:
     view.verify()
 
 
+@sampled
 @pytest.mark.parametrize("policy", ["drop", "null"])
 @pytest.mark.parametrize(("shape", "kind"), ALL)
 @pytest.mark.parametrize("seed", seeds(2))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reactive import Count, Database, FixpointError, Max, Sum, iterate
 from reactive.engine.operators.loops.settled_rounds import SettlingRounds
 from reactive.engine.operators.loops.whole_round import WholeRound
-from tests.budget import examples
+from tests.budget import examples, sampled
 
 Rel = Any
 WORDS: dict[str, Any] = {"until": "settled", "tolerance": 0.05, "of": lambda r: r.value}
@@ -165,6 +165,7 @@ class Side:
         return None
 
 
+@sampled
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("words", [WORDS, CONTRACTION], ids=["anew", "continued"])
