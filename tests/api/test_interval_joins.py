@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, PlanError, tumbling
+from tests import budget
 from tests.budget import SEED, sampled
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -119,7 +120,7 @@ def test_joins_within_an_interval_agree_with_all_pairs(kind: str, optimize: bool
     views["anti"] = clicks.anti_join(shows, on=fits).materialize()
     kept = [view for name, view in views.items() if optimize or name not in AS_RULED]
     most = 0
-    for number in range(300):
+    for number in range(300 if budget.TIMES else 120):
         now += rnd.choice([0, 1, 1, 2, 15])
         streams.add(_drawn(rnd, now, start, step), fails=rnd.random() < 0.1)
         most = max(most, _state(*kept))
@@ -217,7 +218,7 @@ def test_rows_without_a_time_stay_and_match_nothing() -> None:
 
 
 def test_rows_alone_come_once_when_no_partner_can_come() -> None:
-    for seed in range(4):
+    for seed in range(4 if budget.TIMES else 2):
         _check_closed(random.Random(f"{seed} {SEED}"))
 
 
