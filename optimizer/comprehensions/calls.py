@@ -107,6 +107,10 @@ def call(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
     handler = HANDLERS.get(function) if _is_hashable(function) else None
     if handler is not None and node.args:
         return handler(node, reader, reading)
+    if reading.engine.is_lattice(function):
+        from optimizer.comprehensions import joins
+
+        return joins.read_join(node, function, reader, reading)
     called = getattr(function, "__name__", "")
     if called in OF_FUNCTIONS and function is not UNSET:
         raise refusal_at(node, reader, *OF_FUNCTIONS[called])

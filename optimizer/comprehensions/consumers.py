@@ -19,10 +19,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from optimizer import plan
-from optimizer.comprehensions.rows import Rows, as_set, plan_of_window, refusal_at
+from optimizer.comprehensions.rows import UNIQUE, Rows, as_set, plan_of_window, refusal_at
 from optimizer.errors import DuplicateKeyError
 from optimizer.expr import (
     NONE,
@@ -154,11 +154,12 @@ def group_rows(rows: Rows, reading: Any, fold: Any = "Only") -> Rows:
     `fold` names the aggregate that makes the value. Return `rows` unchanged if they are groups
     already.
     """
-    if rows.row == PAIR and find_groups(rows.node) is not None:
+    if rows.joined is UNIQUE or (rows.row == PAIR and find_groups(rows.node) is not None):
         return rows
+    fold = fold if rows.joined is None else rows.joined
     key, value = (reading.function(part, rows) for part in rows.row)
     node = plan.Aggregate(rows.node, key, (reading.engine.fold(fold, value),))
-    return replace(rows, kind="dict", node=node, row=PAIR, names=("key", "value"))
+    return replace(rows, kind="dict", node=node, row=PAIR, names=("key", "value"), joined=None)
 
 
 def keys_of(rows: Rows, reading: Any) -> Rows:
@@ -317,8 +318,6 @@ class InOrder:
 
 # The interface of an engine for the reader of comprehensions.
 
-Fold = Literal["Sum", "Count", "Min", "Max", "Collect", "Only"]
-
 
 class Engine(Protocol):
     """Relations as plans, aggregates, and sub-queries as joins."""
@@ -355,8 +354,15 @@ class Engine(Protocol):
         """Return the function that a query was made of; None for other values."""
         ...
 
-    def fold(self, name: Fold, value: Function | None) -> plan.Folded:
-        """Return an aggregate of the engine. `"Only"` is the one value of a group."""
+    def is_lattice(self, value: Any) -> bool:
+        """Return True for a lattice, which a query calls to join values."""
+        ...
+
+    def fold(self, name: Any, value: Function | None) -> plan.Folded:
+        """Return an aggregate of the engine, by its name, or of a lattice.
+
+        `"Only"` is the one value of a group.
+        """
         ...
 
     def freed(self, node: plan.Node) -> plan.Node:
@@ -367,7 +373,7 @@ class Engine(Protocol):
         """Return rows joined with the rows of a query for each of them, as one binding more."""
         ...
 
-    def fixpoint(self, body: plan.Node, level: object, name: str) -> plan.Node:
+    def fixpoint(self, body: plan.Node, level: object, name: str, joined: Any) -> plan.Node:
         """Return the smallest relation that contains the rows of its body."""
         ...
 

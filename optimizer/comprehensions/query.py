@@ -17,6 +17,7 @@ from optimizer.comprehensions.reading import QueryReader
 from optimizer.comprehensions.rows import (
     LOST,
     ONE_ROW,
+    UNIQUE,
     Rows,
     as_set,
     may_lose_order,
@@ -270,9 +271,10 @@ def _plan_of(
 
 def _mapping_rows(rows: Rows, reading: QueryReader) -> plan.Node:
     """Return the rows of a mapping, one for each key."""
-    if rows.row == consumers.PAIR:
+    if rows.row == consumers.PAIR and rows.joined is None:
         return rows.node
-    return consumers.group_rows(replace(rows, node=rows.node), reading).node
+    joined = None if rows.joined is UNIQUE else rows.joined
+    return consumers.group_rows(replace(rows, joined=joined), reading).node
 
 
 def _plan_ordered_rows(rows: Rows, reading: QueryReader) -> plan.Node:

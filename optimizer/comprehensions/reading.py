@@ -179,6 +179,15 @@ class QueryReader:
             case _:
                 return None
 
+    def read_dictionary(self, node: ast.DictComp, reader: Any) -> Rows | None:
+        """Return the pairs of a recursive dictionary of joined values; None for others."""
+        assert isinstance(node.value, ast.Call)
+        if not self.engine.is_lattice(touching.constant_of(node.value.func, reader)):
+            return None
+        from optimizer.comprehensions import joins
+
+        return joins.read_dictionary(node, reader, self)
+
     def truth(self, node: ast.expr, reader: Any) -> Expr | bool:
         """Return a test as an expression; a bool if only constants decide it."""
         decided = self._decide_test(node, reader)
@@ -496,16 +505,16 @@ def operation(node: ast.BinOp, reader: Any, reading: Any) -> Expr | None:
         return _operation_of_values(node, found, reader, reading)
     kinds = {left.kind, right.kind}
     if isinstance(node.op, ast.Add) and kinds == {"list"}:
-        made = _both(plan.UnionAll, left, right, "list", reading)
+        made = both(plan.UnionAll, left, right, "list", reading)
         lost = next((side for side in (left, right) if not may_lose_order(side)), None)
         return made if lost is None else replace(made, standing=lost.standing)
     make = SETS.get(type(node.op))
     if kinds == {"set"} and make is not None:
-        return _both(make, left, right, "set", reading)
+        return both(make, left, right, "set", reading)
     if kinds == {"set"} and isinstance(node.op, ast.BitXor):
-        one = _both(plan.Difference, left, right, "set", reading)
-        other = _both(plan.Difference, right, left, "set", reading)
-        return _both(plan.UnionAll, one, other, "set", reading)
+        one = both(plan.Difference, left, right, "set", reading)
+        other = both(plan.Difference, right, left, "set", reading)
+        return both(plan.UnionAll, one, other, "set", reading)
     if "sorted" in kinds and kinds <= {"sorted", "list"} and isinstance(node.op, ast.Add):
         raise refusal_at(node, reader, ORDER, "sorted(list(a) + list(b))")
     raise refusal_at(
@@ -573,7 +582,7 @@ def elements_as_rows(of: Expr, kind: Any, reading: Any) -> Rows:
     return as_set(rows, reading.origins) if kind == "set" else rows
 
 
-def _both(make: Any, left: Rows, right: Rows, kind: Any, reading: Any) -> Rows:
+def both(make: Any, left: Rows, right: Rows, kind: Any, reading: Any) -> Rows:
     """Return a set operation, over the arguments of both sides."""
     one, other = select_value(left, reading.origins), select_value(right, reading.origins)
     scope = Scope(reading.scope)

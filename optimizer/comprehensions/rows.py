@@ -42,6 +42,7 @@ from optimizer.expr import (
     items_of,
     one_value,
     row_names,
+    tuple_of,
     walk,
 )
 from optimizer.expressions.knowledge import Shape, total
@@ -60,6 +61,7 @@ ONE_ROW = values([()])
 """A relation of one row."""
 
 
+UNIQUE = "unique"
 Key: TypeAlias = tuple[Expr, bool, Any]
 """A key over the bindings of rows, its direction, and the place of None."""
 
@@ -128,6 +130,8 @@ class Rows(Expr):
     arguments: tuple[Expr, ...] = ()
     order: Order | None = None
     standing: Standing | None = None
+    joined: Any = None
+    """Of a mapping: the lattice that joins the values of a key; `UNIQUE` for one row per key."""
 
     @property
     def value(self) -> Expr:
@@ -258,6 +262,8 @@ class Active:
     """Value of the query's name before the query is made; the text then means the query."""
     written: Any = None
     """Function that is being turned into a query."""
+    is_mapping: bool = False
+    """True if it returns a dictionary."""
 
     def was(self, found: Any, reader: Any) -> bool:
         """Return True if a value of the query's name is only the one from before the query.
@@ -296,7 +302,14 @@ class Active:
         """Note that it is called, and return its rows so far, as a recursive relation."""
         self.is_called = True
         node = plan.Recursive(self.level, 0, self.name, True, (self.shape,))
-        return Rows("set", node, (Parameter(0),), ("row",))
+        return _defined_rows(node, is_mapping=self.is_mapping)
+
+
+def _defined_rows(node: plan.Node, *, is_mapping: bool) -> Rows:
+    """Return the rows of a recursive relation: a set, or pairs, one for each key."""
+    if is_mapping:
+        return Rows("dict", node, items_of(Parameter(0), 2), ("pair",), joined=UNIQUE)
+    return Rows("set", node, (Parameter(0),), ("row",))
 
 
 def is_same_place(code: CodeType, other: CodeType) -> bool:
@@ -318,9 +331,11 @@ def read_definition(
     by its name, which `function` does not have among its captured names then.
     """
     shape: Shape = None
+    is_mapping = _returns_dictionary(function)
     name, before = function.__name__, UNSET if written is None else _meaning_before(written)
     for _ in range(ROUNDS):
         entry = Active(function.__code__, name, shape, object(), before=before, written=written)
+        entry.is_mapping = is_mapping
         reading.active.append(entry)
         try:
             result = read_body()
@@ -328,21 +343,42 @@ def read_definition(
             reading.active.pop()
         if not entry.is_called:
             return result
-        if not isinstance(result, Rows) or result.kind != "set" or result.arguments:
+        if not isinstance(result, Rows) or result.arguments or not _is_least(result):
             raise refusal_at(
                 ast.Name(function.__name__),
                 reader,
                 "calls itself, and gives no set",
-                "a recursion is the smallest set that it says of itself: {...} | {...}",
+                "a recursion is the smallest set that it says of itself: {...} | {...}\n"
+                "  or a dictionary whose values a lattice joins: {key: least(...) for key in keys}",
             )
-        body = select_value(as_set(result, reading.origins), reading.origins).node
+        joined = result.joined
+        if is_mapping:
+            pairs = replace(result, kind="list", row=(tuple_of(*result.row),))
+            body = select_value(pairs, reading.origins).node
+        else:
+            body = select_value(as_set(result, reading.origins), reading.origins).node
         found = shapes(body)[0]
         if found == shape:
             break
         shape = found if shape is None else None
     node = body if entry.level not in free(body) else None
-    node = node or reading.engine.fixpoint(body, entry.level, function.__name__)
-    return Rows("set", node, (Parameter(0),), ("row",))
+    if node is None:
+        node = reading.engine.fixpoint(body, entry.level, function.__name__, joined)
+    return _defined_rows(node, is_mapping=is_mapping)
+
+
+def _is_least(result: Rows) -> bool:
+    """Return True for what a recursion may give: a set, or a dictionary of joined values."""
+    return result.kind == "set" or (result.kind == "dict" and result.joined is not None)
+
+
+def _returns_dictionary(function: FunctionType) -> bool:
+    """Return True if a function returns a dictionary comprehension."""
+    tree = tree_of(function)
+    if isinstance(tree, ast.Lambda):
+        return isinstance(tree.body, ast.DictComp)
+    returned = (each.value for each in ast.walk(tree) if isinstance(each, ast.Return))
+    return any(isinstance(each, ast.DictComp) for each in returned)
 
 
 def _meaning_before(function: FunctionType) -> Any:

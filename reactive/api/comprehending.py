@@ -22,6 +22,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 from math import inf
 from operator import itemgetter
 from types import CellType, CodeType, FunctionType, GeneratorType
@@ -31,7 +32,6 @@ from optimizer import plan
 from optimizer.callables.captures import global_names, meaning
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.callables.source import code_of
-from optimizer.comprehensions.consumers import Fold
 from optimizer.comprehensions.query import read_callable
 from optimizer.comprehensions.rows import Rows as QueryRows
 from optimizer.comprehensions.rows import is_same_place, select_value
@@ -54,6 +54,7 @@ from optimizer.rules.strengthen_outer_join import strengthen_recursion
 from optimizer.subqueries.decorrelation import lateral, remove_subqueries
 from optimizer.traverse import functions, has_subqueries
 from reactive.api.columns import Live, is_parameter
+from reactive.api.lattices import Lattice, with_field_of
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.order import are_plainly_comparable, pairs_in_order, tie_key
 from reactive.engine.collections.zset import Pair, Row, canonical
@@ -64,6 +65,7 @@ from reactive.engine.operators.accumulators import (
     CountAccumulator,
     MaxAccumulator,
     MinAccumulator,
+    MonoidAccumulator,
     SumAccumulator,
     UserAccumulator,
 )
@@ -139,8 +141,14 @@ class Comprehending:
         """Return True for a relation, a table or a view of any database."""
         return isinstance(value, Live) and hasattr(value, "_kept_views")
 
-    def fold(self, name: Fold, value: Function | None) -> plan.Folded:
+    def is_lattice(self, value: Any) -> bool:
+        """Return True for a lattice, which a query calls to join values."""
+        return isinstance(value, Lattice)
+
+    def fold(self, name: Any, value: Function | None) -> plan.Folded:
         """Return the aggregate of a comprehension as a part of the plan."""
+        if isinstance(name, Lattice):
+            return _joined(_checked(name), value)
         if name == "Only":
             return _only(value)
         accumulator: Accumulator = PLAIN[name]()
@@ -154,10 +162,38 @@ class Comprehending:
         """Return the rows of `left`, each with the rows of a query for it."""
         return lateral(left, query, arguments, of_no_rows=of_no_rows, canonical=canonical)
 
-    def fixpoint(self, body: plan.Node, level: object, name: str) -> plan.Node:
-        """Return the least relation of a definition that names itself."""
-        (found,) = smallest(plan.Fixpoint((body,), level, (name,), (None,), MOST_ROUNDS))
+    def fixpoint(self, body: plan.Node, level: object, name: str, joined: Any) -> plan.Node:
+        """Return the least relation of a definition that names itself.
+
+        joined: the lattice of the values of its pairs; None for a set.
+        """
+        kept = None
+        if joined is not None:
+            from reactive.api.joined_values import joined_value
+
+            lattice = with_field_of(_checked(joined), _value)
+            kept = joined_value(body, lattice, _key, f" of {name!r}")
+        (found,) = smallest(plan.Fixpoint((body,), level, (name,), (kept,), MOST_ROUNDS))
         return found
+
+
+def _checked(lattice: Lattice[Any]) -> Lattice[Any]:
+    """Return a lattice that joins values as they are; refuse one that is about rows."""
+    if lattice.of is not None or lattice.widen_at is not None:
+        given = "of=" if lattice.of is not None else "widen_at="
+        raise PlanError(
+            f"a lattice with {given} is about rows, and a comprehension gives it values\n"
+            "  make it without; fixpoint(step, keep=lattice, by=...) takes one about rows"
+        )
+    return lattice
+
+
+def _key(pair: Any) -> Any:
+    return pair[0]
+
+
+def _value(pair: Any) -> Any:
+    return pair[1]
 
 
 def without_subqueries(node: plan.Node) -> plan.Node:
@@ -223,6 +259,43 @@ def pair_with_query(engine: Any, node: plan.Node, rows: QueryRows) -> plan.Node:
     """Return the rows of a plan, each paired with every row of a query for it."""
     whole = select_value(rows, ())
     return Comprehending(engine).lateral(node, whole.node, whole.arguments)
+
+
+def _joined(lattice: Lattice[Any], value: Function | None) -> plan.Folded:
+    """Return the aggregate that joins all values of a lattice."""
+    combine = opaque(_JoinOrOther(lattice.join), 2, "the join of a lattice")
+    finish = opaque(_Whole(lattice), 1, "the join of a lattice")
+    accumulator = MonoidAccumulator(NOTHING, meaning(NOTHING), combine, finish)
+    return plan.Folded("Monoid", accumulator, value, (combine, finish))
+
+
+class _Nothing(Enum):
+    """The join of no values."""
+
+    NOTHING = "nothing"
+
+
+NOTHING = _Nothing.NOTHING
+
+
+@record
+class _JoinOrOther:
+    """Joins two values, of which one may be missing."""
+
+    join: Callable[[Any, Any], Any]
+
+    def __call__(self, a: Any, b: Any) -> Any:
+        return b if a is NOTHING else a if b is NOTHING else self.join(a, b)
+
+
+@record
+class _Whole:
+    """The value of a lattice for all values that were joined: the widened one, or the bottom."""
+
+    lattice: Lattice[Any]
+
+    def __call__(self, value: Any) -> Any:
+        return self.lattice(() if value is NOTHING else (value,))
 
 
 def _only(value: Function | None) -> plan.Folded:
@@ -366,11 +439,15 @@ class _Run:
         if code in self._so_far:
             self._asked.add(code)
             return self._so_far[code]
-        self._so_far[code] = set()
+        self._so_far[code] = _Empty()
         try:
             while True:
                 found = self.made(function)()
-                if code not in self._asked or found == self._so_far[code]:
+                if code not in self._asked:
+                    return found
+                if isinstance(found, dict):
+                    found = _without_bottoms(found, function)
+                if found == self._so_far[code]:
                     return found
                 self._so_far[code] = found
         finally:
@@ -420,6 +497,31 @@ class _Run:
         """Return the rows of a table or view, in their order or sorted by themselves."""
         is_sequence = hasattr(view, "_of_all_places")
         return sorted(view, key=tie_key) if self.is_by_itself and not is_sequence else list(view)
+
+
+class _Empty(set[Any]):
+    """What a recursion begins with: the empty set, or the empty dictionary."""
+
+    def items(self) -> tuple[()]:
+        return ()
+
+    keys = values = items
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return default
+
+    def __getitem__(self, key: Any) -> Any:
+        raise KeyError(key)
+
+
+def _without_bottoms(found: dict[Any, Any], function: FunctionType) -> dict[Any, Any]:
+    """Return a dictionary of a recursion without the keys that have no value.
+
+    These have the bottom of a lattice that the function names, or None if it has no bottom.
+    """
+    named = (resolve(function, name) for name in _outer_names(function))
+    bottoms = [each.bottom for each in named if isinstance(each, Lattice)]
+    return {key: value for key, value in found.items() if value not in bottoms}
 
 
 class _Result:

@@ -15,12 +15,18 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import chain
 from itertools import product as all_pairs
-from typing import Any, Generic, TypeVar
+from random import Random
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from optimizer.errors import PlanError
 from reactive.engine.collections.frozen_dict import FrozenDict
 from reactive.engine.operators.fixpoint import lattice_laws
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 V = TypeVar("V")
 Of = Callable[[Any], Any]
@@ -73,34 +79,87 @@ class Lattice(Generic[V]):
         """The name of the join, as `explain()` shows it."""
         return str(getattr(self.join, "__name__", type(self.join).__name__)).lstrip("_")
 
+    def __call__(self, *values: Iterable[V]) -> V:
+        """Join the values of all collections, and widen the result; of none, return the bottom.
+
+        So a comprehension joins values: `{n: least(c for m, c in found if m == n) for n in names}`.
+
+        >>> from reactive.lattices import union
+        >>> both = union()
+        >>> both([frozenset("a")], [frozenset("b")]) == frozenset("ab"), both([])
+        (True, frozenset())
+        """
+        every = list(chain.from_iterable(values))
+        if not every:
+            return self.bottom  # type: ignore[return-value]
+        found = reduce(self.join, every)
+        return found if self.widen is None else self.widen(found)
+
     def is_at_most(self, a: V, b: V) -> bool:
         """Return True if `a` is at most `b`."""
         return self.join(a, b) == b if self.leq is None else bool(self.leq(a, b))
 
 
-def check(lattice: Lattice[V], values: Iterable[V]) -> None:
-    """Check the laws of a lattice on all pairs and triples of some values.
+def check(
+    lattice: Lattice[V],
+    values: Iterable[V] | SearchStrategy[V] | None = None,
+    *,
+    functions: Iterable[Callable[[V], V]] = (),
+    examples: int = 300,
+) -> None:
+    """Check the laws of a lattice, and that functions are monotone, on examples of values.
+
+    Parameters
+    ----------
+    values: the values, of which all pairs and triples are tried; or a strategy of Hypothesis, which
+        draws them and shrinks those that break a law. Without it, values of a ready lattice are
+        drawn, the same ones each time.
+    functions: callables, value -> value, that a step applies: of a larger value they must make one
+        as large or larger.
+    examples: how many triples are drawn.
 
     Raises
     ------
-    PlanError: a law does not hold; it names the law and the values.
+    PlanError: a law does not hold, which it names with the values; or the lattice is your own, so
+        that no values of it are known.
 
-    >>> from reactive.lattices import Lattice, check
+    >>> from reactive.lattices import Lattice, check, interval
     >>> check(Lattice(lambda a, b: a + b), [1, 2])
     Traceback (most recent call last):
     optimizer.errors.PlanError: the join of a lattice is not idempotent: join(1, 1) is 2
+    >>> check(interval(), functions=[lambda ends: (ends[0] - 1, ends[1] + 1)])
     """
-    some = list(values)
-    laws = (
-        lattice_laws.problem_of_value,
-        lattice_laws.problem_of_pair,
-        lattice_laws.problem_of_triple,
-    )
-    for count, law in enumerate(laws, 1):
-        for given in all_pairs(some, repeat=count):
-            problem = law(lattice, *given)  # type: ignore[operator]
-            if problem is not None:
-                raise PlanError(problem)
+    called = list(functions)
+    if hasattr(values, "example") and hasattr(values, "flatmap"):
+        lattice_laws.check_by_strategy(lattice, values, called, examples)
+        return
+    if values is not None:
+        some = list(values)
+        triples: Iterable[Any] = all_pairs(some, repeat=3)
+    else:
+        random = Random(1)
+        triples = ([_drawn(lattice, random) for _ in range(3)] for _ in range(examples))
+    for triple in triples:
+        problem = lattice_laws.problem_of(lattice, called, *triple)
+        if problem is not None:
+            raise PlanError(problem)
+
+
+def _drawn(lattice: Lattice[Any], random: Random) -> Any:
+    """Return a random value of a ready lattice."""
+    join = lattice.join
+    if isinstance(join, JoinOfItems):
+        return tuple([_drawn(Lattice(each), random) for each in join.joins])
+    if isinstance(join, JoinOfValues):
+        keys = random.sample("abc", random.randrange(4))
+        return FrozenDict({key: _drawn(Lattice(join.join), random) for key in keys})
+    draw = _DRAWN.get(join)
+    if draw is None:
+        raise PlanError(
+            f"no values of the lattice {lattice.name!r} are known, as it is your own\n"
+            "  give some, or a strategy: check(lattice, [1, 2, 3]), check(lattice, integers())"
+        )
+    return draw(random)
 
 
 # Ready lattices. Each takes `of`, the value of a row.
@@ -144,6 +203,32 @@ def _interval(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
     if low <= b[0] and b[1] <= high:
         return a
     return (min(low, b[0]), max(high, b[1]))
+
+
+def _drawn_number(random: Random) -> float:
+    return random.choice((-2, -1, 0, 1, 2, 5, 0.5, 10**20, -math.inf, math.inf))
+
+
+def _drawn_set(random: Random) -> frozenset[str]:
+    return frozenset(random.sample("abcd", random.randrange(5)))
+
+
+def _drawn_truth(random: Random) -> bool:
+    return random.random() < 0.5
+
+
+_DRAWN: dict[Any, Callable[[Random], Any]] = {
+    _flat: lambda random: random.choice((TOP, None, 0, 1, 2, "a", (1, 2))),
+    _smallest: _drawn_number,
+    _largest: _drawn_number,
+    _union: _drawn_set,
+    _intersection: _drawn_set,
+    _is_any: _drawn_truth,
+    _is_all: _drawn_truth,
+    _common_prefix: lambda random: "".join(random.choices("ab", k=random.randrange(5))),
+    _interval: lambda random: tuple(sorted(_drawn_number(random) for _ in range(2))),
+}
+"""How a value of a ready lattice is drawn, by its join."""
 
 
 def flat(of: Of | None = None) -> Lattice[Any]:

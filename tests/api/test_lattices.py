@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -9,6 +10,7 @@ from random import Random
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
+from hypothesis import strategies as st
 
 from reactive import Database, FixpointError, Max, PlanError, Relation, fixpoint, iterate, lattices
 from reactive.lattices import TOP, FrozenDict, Lattice, check, flat, interval, largest, union
@@ -546,6 +548,8 @@ def test_the_laws_of_lattices_are_checked() -> None:
         ),
     ):
         check(lattice, values)
+        check(lattice)
+        check(lattice, st.sampled_from(values), examples=20)
     for broken, problem in (
         (Lattice(lambda a, b: a + b), "not idempotent"),
         (Lattice(lambda a, b: a), "not commutative"),
@@ -558,6 +562,17 @@ def test_the_laws_of_lattices_are_checked() -> None:
     ):
         with pytest.raises(PlanError, match=problem):
             check(broken, [1, 2, 3])
+        with pytest.raises(PlanError, match=problem):
+            check(broken, st.integers(0, 3))
+
+
+def test_functions_are_checked_to_be_monotone() -> None:
+    check(lattices.largest(), [1, 5], functions=[lambda n: n + 1])
+    for values in ([1, 5], st.integers(), None):
+        with pytest.raises(PlanError, match=r"neg is not monotone: of .* it makes .*\n.* larger"):
+            check(lattices.largest(), values, functions=[operator.neg])
+    with pytest.raises(PlanError, match="no values of the lattice 'max' are known"):
+        check(Lattice(max))
 
 
 def test_the_work_of_an_edit_does_not_depend_on_other_parts_of_the_program() -> None:

@@ -8,10 +8,10 @@ Cost:   a few joins per pair or triple of values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from reactive.errors import FixpointError
+from reactive.errors import FixpointError, PlanError
 
 Lattice = Any
 """What has `join`, `bottom`, `leq` and `widen`, as `reactive.lattices.Lattice`."""
@@ -74,6 +74,45 @@ def problem_of_triple(lattice: Lattice, a: Any, b: Any, c: Any) -> str | None:
         f"the join of a lattice is not associative for {a!r:.60}, {b!r:.60}, {c!r:.60}:"
         f" {one!r:.60}, {other!r:.60}"
     )
+
+
+def problem_of_function(lattice: Lattice, function: Any, a: Any, b: Any) -> str | None:
+    """Return the text that a function is not monotone, for a value and a larger one."""
+    larger = lattice.join(a, b)
+    small, large = function(a), function(larger)
+    if lattice.join(small, large) == large:
+        return None
+    name = getattr(function, "__name__", type(function).__name__)
+    return (
+        f"{name} is not monotone: of {a!r:.60} it makes {small!r:.60}\n"
+        f"  and of {larger!r:.60}, which is larger, {large!r:.60}"
+    )
+
+
+def problem_of(lattice: Lattice, functions: Sequence[Any], a: Any, b: Any, c: Any) -> str | None:
+    """Return the first law that does not hold for three values; None if all do."""
+    return (
+        problem_of_value(lattice, a)
+        or problem_of_pair(lattice, a, b)
+        or problem_of_triple(lattice, a, b, c)
+        or next(filter(None, (problem_of_function(lattice, f, a, b) for f in functions)), None)
+    )
+
+
+def check_by_strategy(
+    lattice: Lattice, strategy: Any, functions: Sequence[Any], examples: int
+) -> None:
+    """Check all laws on values that a strategy draws; the error has the simplest ones."""
+    from hypothesis import given, settings
+
+    @settings(max_examples=examples, deadline=None, database=None, derandomize=True)
+    @given(strategy, strategy, strategy)
+    def check(a: Any, b: Any, c: Any) -> None:
+        problem = problem_of(lattice, functions, a, b, c)
+        if problem is not None:
+            raise PlanError(problem)
+
+    check()
 
 
 def problem_of_widening(lattice: Lattice, a: Any, b: Any) -> str | None:
