@@ -28,7 +28,7 @@ LIBRARIES = {
     "reactive": {
         *("sortedcontainers", "typing_extensions", "rich", "sqlglot", "watchfiles"),
         *("pyarrow", "narwhals", "numpy", "pandas", "polars"),
-        *("sqlalchemy", "django", "psycopg2", "mypy"),
+        *("sqlalchemy", "django", "psycopg2", "mypy", "hypothesis"),
     },
     "spark_backend": {"numpy", "pandas", "py4j", "pyarrow", "pyspark", "rich", "xxhash"},
 }

@@ -108,9 +108,7 @@ def call(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
     if handler is not None and node.args:
         return handler(node, reader, reading)
     if reading.engine.is_lattice(function):
-        from optimizer.comprehensions import joins
-
-        return joins.read_join(node, function, reader, reading)
+        return reading.read_join(node, function, reader)  # type: ignore[no-any-return]
     called = getattr(function, "__name__", "")
     if called in OF_FUNCTIONS and function is not UNSET:
         raise refusal_at(node, reader, *OF_FUNCTIONS[called])

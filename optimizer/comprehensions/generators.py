@@ -87,7 +87,7 @@ KINDS: dict[type, Any] = {ast.ListComp: "list", ast.SetComp: "list", ast.Generat
 
 def comprehension(node: Comprehension, reader: Any, reading: Any) -> Rows:
     """Return the rows of a comprehension."""
-    if isinstance(node, ast.DictComp) and isinstance(node.value, ast.Call) and reading.active:
+    if isinstance(node, ast.DictComp) and reading.active:
         joined = reading.read_dictionary(node, reader)
         if joined is not None:
             return joined  # type: ignore[no-any-return]

@@ -4,7 +4,7 @@
     {town: least(... for ...) for town in towns}   in a recursion: pairs of a key and a value, of
                                                    which the relation keeps one per key, joined
 
-The pairs come from the loops of the dictionary and of the arguments of the lattice, one in the
+The pairs come from the loops of the dictionary and of each argument of the lattice, one in the
 other; so a key without values has no row.
 """
 
@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Any
 
 from optimizer import plan
-from optimizer.comprehensions import touching
-from optimizer.comprehensions.reading import both, elements_as_rows
+from optimizer.comprehensions import calls, touching
+from optimizer.comprehensions.operations import both, elements_as_rows
 from optimizer.comprehensions.rows import Rows, evaluate_in_plan, refusal_at
 from optimizer.expr import Expr, items_of
 
@@ -27,30 +27,12 @@ Loops = ast.GeneratorExp | ast.ListComp | ast.SetComp
 
 
 def read_join(node: ast.Call, lattice: Any, reader: Any, reading: Any) -> Expr | None:
-    """Read a call of a lattice as the aggregate of all values; None if they are of no relation."""
+    """Read a call of a lattice as the aggregate of all values; None if they read no relation."""
     if not any(touching.touches(each, reader, reading) for each in node.args):
         return None
-    _check_call(node, reader)
-    parts = [_rows_of(each, reader, reading) for each in node.args]
-    rows = _concatenated(parts, reading)
+    _check_join(node, reader)
+    rows = _concatenated([_values_of(each, reader, reading) for each in node.args], reading)
     return reading.fold_rows(rows, lattice, rows.value)  # type: ignore[no-any-return]
-
-
-def _rows_of(node: ast.expr, reader: Any, reading: Any) -> Rows:
-    """Return the values of an argument as rows."""
-    from optimizer.comprehensions.calls import iterate_rows
-
-    found = reading.value(node, reader)
-    if isinstance(found, Rows):
-        return iterate_rows(found, node, reader, reading)
-    return elements_as_rows(reader.expr(node) if found is None else found, "list", reading)
-
-
-def _concatenated(parts: Sequence[Rows], reading: Any) -> Rows:
-    first, *others = parts
-    for each in others:
-        first = both(plan.UnionAll, first, each, "list", reading)
-    return replace(first, kind="list")
 
 
 def read_dictionary(node: ast.DictComp, reader: Any, reading: Any) -> Rows | None:
@@ -59,25 +41,44 @@ def read_dictionary(node: ast.DictComp, reader: Any, reading: Any) -> Rows | Non
     Return None for any other one: it has all of its keys.
     """
     call = node.value
-    assert isinstance(call, ast.Call)
+    if not isinstance(call, ast.Call):
+        return None
     lattice = touching.constant_of(call.func, reader)
-    _check_call(call, reader)
+    if not reading.engine.is_lattice(lattice):
+        return None
+    _check_join(call, reader)
     known = [entry.is_called for entry in reading.active]
     for entry in reading.active:
         entry.is_called = False
-    parts = [reading.value(each, reader) for each in _loops_of_pairs(node, call)]
+    parts = [_values_of(each, reader, reading) for each in _loops_of_pairs(node, call)]
     is_recursive = any(entry.is_called for entry in reading.active)
     for entry, was_called in zip(reading.active, known, strict=True):
         entry.is_called |= was_called
     if not is_recursive:
         return None
     rows = _concatenated(parts, reading)
-    row = items_of(rows.value, 2)
-    return evaluate_in_plan(replace(rows, kind="dict", row=row, joined=lattice), reading.origins)
+    pairs = replace(rows, kind="dict", row=items_of(rows.value, 2), joined=lattice)
+    return evaluate_in_plan(pairs, reading.origins)
 
 
-def _check_call(call: ast.Call, reader: Any) -> None:
-    """Refuse a call of a lattice that does not give values as a function takes them."""
+def _values_of(node: ast.expr, reader: Any, reading: Any) -> Rows:
+    """Return the values of a collection as rows, whether it reads a relation or not."""
+    found = reading.value(node, reader)
+    if isinstance(found, Rows):
+        return calls.iterate_rows(found, node, reader, reading)
+    return elements_as_rows(reader.expr(node) if found is None else found, "list", reading)
+
+
+def _concatenated(parts: Sequence[Rows], reading: Any) -> Rows:
+    """Return the rows of all parts as a list."""
+    first, *others = parts
+    for each in others:
+        first = both(plan.UnionAll, first, each, "list", reading)
+    return replace(first, kind="list")
+
+
+def _check_join(call: ast.Call, reader: Any) -> None:
+    """Refuse a call of a lattice whose arguments are not collections, one by one."""
     if call.keywords or not call.args or any(isinstance(a, ast.Starred) for a in call.args):
         raise refusal_at(
             call,

@@ -27,7 +27,15 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
-from optimizer.comprehensions import calls, consumers, generators, loops, touching
+from optimizer.comprehensions import (
+    calls,
+    consumers,
+    generators,
+    joins,
+    loops,
+    operations,
+    touching,
+)
 from optimizer.comprehensions.consumers import Engine
 from optimizer.comprehensions.generators import (
     Scope,
@@ -40,21 +48,16 @@ from optimizer.comprehensions.rows import (
     KEY_OR_ROW,
     LIST_IN_ROW,
     LOST,
-    ONE_ROW,
     ORDER,
     Active,
     Order,
     Rows,
-    as_set,
     check_values,
     evaluate_in_plan,
     has_rows_within,
-    may_lose_order,
     plan_of_window,
     refusal_at,
     relation,
-    row_of_plan,
-    select_value,
     standing_of,
 )
 from optimizer.expr import (
@@ -63,7 +66,6 @@ from optimizer.expr import (
     Call,
     Conditional,
     Constant,
-    Display,
     Expr,
     Item,
     Lifted,
@@ -80,9 +82,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.expressions.text import project_node
 from optimizer.lifting.readings import part_of, resolve
-from optimizer.lifting.symbols import OPERATORS
 from optimizer.plans.check_reads import check_every_read, take_as_checked
-from optimizer.plans.nodes.sources import values
 from optimizer.plans.properties import bindings, only_present
 from optimizer.traverse import has_subqueries
 
@@ -167,7 +167,7 @@ class QueryReader:
             case ast.Call():
                 return calls.call(node, reader, self)
             case ast.BinOp():
-                return operation(node, reader, self)
+                return operations.operation(node, reader, self)
             case ast.Compare(left, [ast.In() | ast.NotIn() as operator], [right]):
                 return self._membership(node, left, right, reader, isinstance(operator, ast.NotIn))
             case ast.UnaryOp(ast.Not(), operand):
@@ -179,13 +179,12 @@ class QueryReader:
             case _:
                 return None
 
-    def read_dictionary(self, node: ast.DictComp, reader: Any) -> Rows | None:
-        """Return the pairs of a recursive dictionary of joined values; None for others."""
-        assert isinstance(node.value, ast.Call)
-        if not self.engine.is_lattice(touching.constant_of(node.value.func, reader)):
-            return None
-        from optimizer.comprehensions import joins
+    def read_join(self, node: ast.Call, lattice: Any, reader: Any) -> Expr | None:
+        """Read a call of a lattice as the aggregate of its values; None without a relation."""
+        return joins.read_join(node, lattice, reader, self)
 
+    def read_dictionary(self, node: ast.DictComp, reader: Any) -> Rows | None:
+        """Read a recursive dictionary of joined values as pairs; None for any other one."""
         return joins.read_dictionary(node, reader, self)
 
     def truth(self, node: ast.expr, reader: Any) -> Expr | bool:
@@ -488,117 +487,3 @@ class QueryReader:
         made = self.engine.freed(node)
         take_as_checked(made)
         return made
-
-
-SETS = {ast.BitOr: plan.Union, ast.BitAnd: plan.Intersection, ast.Sub: plan.Difference}
-
-
-def operation(node: ast.BinOp, reader: Any, reading: Any) -> Expr | None:
-    """Read `+` of lists and `| & - ^` of sets, else an operator of values; None if no side reads
-    relations. Other operators of rows are refused."""
-    sides = (node.left, node.right)
-    found = [reading.value(side, reader) for side in sides]
-    left, right = (
-        _as_rows(side, part, reader, reading) for side, part in zip(found, sides, strict=True)
-    )
-    if left is None or right is None:
-        return _operation_of_values(node, found, reader, reading)
-    kinds = {left.kind, right.kind}
-    if isinstance(node.op, ast.Add) and kinds == {"list"}:
-        made = both(plan.UnionAll, left, right, "list", reading)
-        lost = next((side for side in (left, right) if not may_lose_order(side)), None)
-        return made if lost is None else replace(made, standing=lost.standing)
-    make = SETS.get(type(node.op))
-    if kinds == {"set"} and make is not None:
-        return both(make, left, right, "set", reading)
-    if kinds == {"set"} and isinstance(node.op, ast.BitXor):
-        one = both(plan.Difference, left, right, "set", reading)
-        other = both(plan.Difference, right, left, "set", reading)
-        return both(plan.UnionAll, one, other, "set", reading)
-    if "sorted" in kinds and kinds <= {"sorted", "list"} and isinstance(node.op, ast.Add):
-        raise refusal_at(node, reader, ORDER, "sorted(list(a) + list(b))")
-    raise refusal_at(
-        node,
-        reader,
-        f"is no operator of {' and '.join(sorted(kinds))}",
-        "sets have | & - ^, lists have +",
-    )
-
-
-def _operation_of_values(
-    node: ast.BinOp, found: list[Expr | None], reader: Any, reading: Any
-) -> Expr | None:
-    """Return an operator of values, each of which is read once; None if none reads relations.
-
-    Sides that were read again would take twice the time for each operator inside another.
-    """
-    if all(side is None for side in found):
-        return None
-    operands = (
-        reader.expr(part) if side is None else reading.as_value(side, part, reader)
-        for side, part in zip(found, (node.left, node.right), strict=True)
-    )
-    return Operation(OPERATORS[type(node.op)], tuple(operands))
-
-
-def _as_rows(found: Expr | None, node: ast.expr, reader: Any, reading: Any) -> Rows | None:
-    """Return a side of an operator of collections, read as `found`; None if it is no collection.
-
-    A display that reads no relation is one, too.
-    """
-    if isinstance(found, Rows):
-        return found
-    if isinstance(node, ast.BinOp):
-        return None
-    kind = _kind_of(node, reader)
-    return None if kind is None else elements_as_rows(reader.expr(node), kind, reading)
-
-
-def _kind_of(node: ast.expr, reader: Any) -> Any:
-    """Return the kind of an expression that reads no relation: set, list, or None."""
-    if isinstance(node, ast.Set | ast.SetComp):
-        return "set"
-    if isinstance(node, ast.List | ast.ListComp):
-        return "list"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return {"set": "set", "frozenset": "set", "list": "list"}.get(node.func.id)
-    value = touching.constant_of(node, reader)
-    if isinstance(value, set | frozenset):
-        return "set"
-    return "list" if isinstance(value, list) else None
-
-
-def elements_as_rows(of: Expr, kind: Any, reading: Any) -> Rows:
-    """Return the elements of a collection that is no relation."""
-    written = _constant_elements(of)
-    if written is not None:
-        given = values(dict.fromkeys(written) if kind == "set" else written)
-        return Rows(kind, given, row_of_plan(given), ("row",))
-    scope = Scope(reading.scope)
-    inner = scope.imported(of)
-    function = Lifted(inner, ("row",), reading.origins, 1)
-    node = reading.freed(plan.SelectMany(ONE_ROW, function))
-    rows = Rows("list", node, row_of_plan(node), ("row",), reading.scope, tuple(scope.arguments))
-    return as_set(rows, reading.origins) if kind == "set" else rows
-
-
-def both(make: Any, left: Rows, right: Rows, kind: Any, reading: Any) -> Rows:
-    """Return a set operation, over the arguments of both sides."""
-    one, other = select_value(left, reading.origins), select_value(right, reading.origins)
-    scope = Scope(reading.scope)
-    nodes = [reading.move_rows(side, scope) for side in (one, other)]
-    node = make(nodes[0].node, nodes[1].node)
-    return Rows(kind, node, row_of_plan(node), ("row",), reading.scope, tuple(scope.arguments))
-
-
-def _constant_elements(of: Expr) -> tuple[Any, ...] | None:
-    """Return the elements of a collection of constants; None for other expressions."""
-    match of:
-        case Constant(set() | frozenset() | list() | tuple() as value):
-            return tuple(value)
-        case Display("set" | "list" | "tuple", items) if all(
-            isinstance(item, Constant) for item in items
-        ):
-            return tuple(item.value for item in items if isinstance(item, Constant))
-        case _:
-            return None

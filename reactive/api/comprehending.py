@@ -22,7 +22,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
 from math import inf
 from operator import itemgetter
 from types import CellType, CodeType, FunctionType, GeneratorType
@@ -53,8 +52,9 @@ from optimizer.rules.read_callables import read_callables
 from optimizer.rules.strengthen_outer_join import strengthen_recursion
 from optimizer.subqueries.decorrelation import lateral, remove_subqueries
 from optimizer.traverse import functions, has_subqueries
+from reactive.api import joined_values
 from reactive.api.columns import Live, is_parameter
-from reactive.api.lattices import Lattice, with_field_of
+from reactive.api.lattices import Lattice
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.order import are_plainly_comparable, pairs_in_order, tie_key
 from reactive.engine.collections.zset import Pair, Row, canonical
@@ -65,7 +65,6 @@ from reactive.engine.operators.accumulators import (
     CountAccumulator,
     MaxAccumulator,
     MinAccumulator,
-    MonoidAccumulator,
     SumAccumulator,
     UserAccumulator,
 )
@@ -148,7 +147,7 @@ class Comprehending:
     def fold(self, name: Any, value: Function | None) -> plan.Folded:
         """Return the aggregate of a comprehension as a part of the plan."""
         if isinstance(name, Lattice):
-            return _joined(_checked(name), value)
+            return joined_values.join_of_all(name, value)
         if name == "Only":
             return _only(value)
         accumulator: Accumulator = PLAIN[name]()
@@ -167,33 +166,9 @@ class Comprehending:
 
         joined: the lattice of the values of its pairs; None for a set.
         """
-        kept = None
-        if joined is not None:
-            from reactive.api.joined_values import joined_value
-
-            lattice = with_field_of(_checked(joined), _value)
-            kept = joined_value(body, lattice, _key, f" of {name!r}")
+        kept = None if joined is None else joined_values.of_pairs(body, joined, name)
         (found,) = smallest(plan.Fixpoint((body,), level, (name,), (kept,), MOST_ROUNDS))
         return found
-
-
-def _checked(lattice: Lattice[Any]) -> Lattice[Any]:
-    """Return a lattice that joins values as they are; refuse one that is about rows."""
-    if lattice.of is not None or lattice.widen_at is not None:
-        given = "of=" if lattice.of is not None else "widen_at="
-        raise PlanError(
-            f"a lattice with {given} is about rows, and a comprehension gives it values\n"
-            "  make it without; fixpoint(step, keep=lattice, by=...) takes one about rows"
-        )
-    return lattice
-
-
-def _key(pair: Any) -> Any:
-    return pair[0]
-
-
-def _value(pair: Any) -> Any:
-    return pair[1]
 
 
 def without_subqueries(node: plan.Node) -> plan.Node:
@@ -259,43 +234,6 @@ def pair_with_query(engine: Any, node: plan.Node, rows: QueryRows) -> plan.Node:
     """Return the rows of a plan, each paired with every row of a query for it."""
     whole = select_value(rows, ())
     return Comprehending(engine).lateral(node, whole.node, whole.arguments)
-
-
-def _joined(lattice: Lattice[Any], value: Function | None) -> plan.Folded:
-    """Return the aggregate that joins all values of a lattice."""
-    combine = opaque(_JoinOrOther(lattice.join), 2, "the join of a lattice")
-    finish = opaque(_Whole(lattice), 1, "the join of a lattice")
-    accumulator = MonoidAccumulator(NOTHING, meaning(NOTHING), combine, finish)
-    return plan.Folded("Monoid", accumulator, value, (combine, finish))
-
-
-class _Nothing(Enum):
-    """The join of no values."""
-
-    NOTHING = "nothing"
-
-
-NOTHING = _Nothing.NOTHING
-
-
-@record
-class _JoinOrOther:
-    """Joins two values, of which one may be missing."""
-
-    join: Callable[[Any, Any], Any]
-
-    def __call__(self, a: Any, b: Any) -> Any:
-        return b if a is NOTHING else a if b is NOTHING else self.join(a, b)
-
-
-@record
-class _Whole:
-    """The value of a lattice for all values that were joined: the widened one, or the bottom."""
-
-    lattice: Lattice[Any]
-
-    def __call__(self, value: Any) -> Any:
-        return self.lattice(() if value is NOTHING else (value,))
 
 
 def _only(value: Function | None) -> plan.Folded:

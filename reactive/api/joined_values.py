@@ -11,16 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from enum import Enum
 from operator import attrgetter, itemgetter
 from typing import Any
 
 from optimizer import plan
+from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
+from optimizer.expr import Function
 from optimizer.expressions.knowledge import constructor
 from optimizer.plans.check_reads import believed_shapes
+from optimizer.record import record
 from reactive.api.columns import take_callable
-from reactive.api.lattices import Lattice
+from reactive.api.lattices import Lattice, with_field_of
+from reactive.engine.operators.accumulators import MonoidAccumulator
 
 Field = str | int
 
@@ -62,6 +67,67 @@ def joined_value(
             "  rows with equal keys are joined to one, so that they may differ in the value only"
         )
     return plan.JoinedValue(key, value, field, replace(lattice, of=None), _functions(lattice))
+
+
+def of_pairs(body: plan.Node, lattice: Lattice[Any], name: str) -> plan.JoinedValue:
+    """Return how pairs of a key and a value are joined by key, in the relation of a name."""
+    return joined_value(body, with_field_of(_checked(lattice), _value), _key, f" of {name!r}")
+
+
+def _checked(lattice: Lattice[Any]) -> Lattice[Any]:
+    """Return a lattice that joins values as they are; refuse one that is about rows."""
+    if lattice.of is not None or lattice.widen_at is not None:
+        given = "of=" if lattice.of is not None else "widen_at="
+        raise PlanError(
+            f"a lattice with {given} is about rows, and a comprehension gives it values\n"
+            "  make it without; fixpoint(step, keep=lattice, by=...) takes one about rows"
+        )
+    return lattice
+
+
+def _key(pair: Any) -> Any:
+    return pair[0]
+
+
+def _value(pair: Any) -> Any:
+    return pair[1]
+
+
+def join_of_all(lattice: Lattice[Any], value: Function | None) -> plan.Folded:
+    """Return the aggregate that joins all values of a lattice."""
+    combine = opaque(_JoinOrOther(_checked(lattice).join), 2, "the join of a lattice")
+    finish = opaque(_Whole(lattice), 1, "the join of a lattice")
+    accumulator = MonoidAccumulator(NOTHING, meaning(NOTHING), combine, finish)
+    return plan.Folded("Monoid", accumulator, value, (combine, finish))
+
+
+class _Nothing(Enum):
+    """The join of no values."""
+
+    NOTHING = "nothing"
+
+
+NOTHING = _Nothing.NOTHING
+
+
+@record
+class _JoinOrOther:
+    """Joins two values, of which one may be missing."""
+
+    join: Callable[[Any, Any], Any]
+
+    def __call__(self, a: Any, b: Any) -> Any:
+        return b if a is NOTHING else a if b is NOTHING else self.join(a, b)
+
+
+@record
+class _Whole:
+    """The value of a lattice for all values that were joined: the widened one, or the bottom."""
+
+    lattice: Lattice[Any]
+
+    def __call__(self, value: Any) -> Any:
+        return self.lattice(() if value is NOTHING else (value,))
 
 
 def _functions(lattice: Lattice[Any]) -> tuple[Opaque, ...]:

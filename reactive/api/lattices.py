@@ -111,9 +111,9 @@ def check(
 
     Parameters
     ----------
-    values: the values, of which all pairs and triples are tried; or a strategy of Hypothesis, which
-        draws them and shrinks those that break a law. Without it, values of a ready lattice are
-        drawn, the same ones each time.
+    values: the values, of which all pairs and triples are tried; or a strategy of Hypothesis (to be
+        installed), which draws them and shrinks those that break a law. Without it, values of a
+        ready lattice are drawn, the same ones each time.
     functions: callables, value -> value, that a step applies: of a larger value they must make one
         as large or larger.
     examples: how many triples are drawn.
