@@ -18,8 +18,8 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.comprehensions import calls, touching
-from optimizer.comprehensions.operations import both, elements_as_rows
 from optimizer.comprehensions.rows import Rows, evaluate_in_plan, refusal_at
+from optimizer.comprehensions.unions import combined, elements_as_rows
 from optimizer.expr import Expr, items_of
 
 PAIRS = "pairs_of_a_dictionary"
@@ -73,7 +73,7 @@ def _concatenated(parts: Sequence[Rows], reading: Any) -> Rows:
     """Return the rows of all parts as a list."""
     first, *others = parts
     for each in others:
-        first = both(plan.UnionAll, first, each, "list", reading)
+        first = combined(plan.UnionAll, first, each, "list", reading)
     return replace(first, kind="list")
 
 

@@ -33,8 +33,8 @@ from optimizer.comprehensions import (
     generators,
     joins,
     loops,
-    operations,
     touching,
+    unions,
 )
 from optimizer.comprehensions.consumers import Engine
 from optimizer.comprehensions.generators import (
@@ -167,7 +167,7 @@ class QueryReader:
             case ast.Call():
                 return calls.call(node, reader, self)
             case ast.BinOp():
-                return operations.operation(node, reader, self)
+                return unions.operation(node, reader, self)
             case ast.Compare(left, [ast.In() | ast.NotIn() as operator], [right]):
                 return self._membership(node, left, right, reader, isinstance(operator, ast.NotIn))
             case ast.UnaryOp(ast.Not(), operand):

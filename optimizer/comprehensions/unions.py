@@ -38,16 +38,16 @@ def operation(node: ast.BinOp, reader: Any, reading: Any) -> Expr | None:
         return _operation_of_values(node, found, reader, reading)
     kinds = {left.kind, right.kind}
     if isinstance(node.op, ast.Add) and kinds == {"list"}:
-        made = both(plan.UnionAll, left, right, "list", reading)
+        made = combined(plan.UnionAll, left, right, "list", reading)
         lost = next((side for side in (left, right) if not may_lose_order(side)), None)
         return made if lost is None else replace(made, standing=lost.standing)
     make = SETS.get(type(node.op))
     if kinds == {"set"} and make is not None:
-        return both(make, left, right, "set", reading)
+        return combined(make, left, right, "set", reading)
     if kinds == {"set"} and isinstance(node.op, ast.BitXor):
-        one = both(plan.Difference, left, right, "set", reading)
-        other = both(plan.Difference, right, left, "set", reading)
-        return both(plan.UnionAll, one, other, "set", reading)
+        one = combined(plan.Difference, left, right, "set", reading)
+        other = combined(plan.Difference, right, left, "set", reading)
+        return combined(plan.UnionAll, one, other, "set", reading)
     if "sorted" in kinds and kinds <= {"sorted", "list"} and isinstance(node.op, ast.Add):
         raise refusal_at(node, reader, ORDER, "sorted(list(a) + list(b))")
     raise refusal_at(
@@ -115,7 +115,7 @@ def elements_as_rows(of: Expr, kind: Any, reading: Any) -> Rows:
     return as_set(rows, reading.origins) if kind == "set" else rows
 
 
-def both(make: Any, left: Rows, right: Rows, kind: Any, reading: Any) -> Rows:
+def combined(make: Any, left: Rows, right: Rows, kind: Any, reading: Any) -> Rows:
     """Return a set operation, over the arguments of both sides."""
     one, other = select_value(left, reading.origins), select_value(right, reading.origins)
     scope = Scope(reading.scope)
