@@ -10,9 +10,6 @@ Running: the result that Python computes for a query.
 The function is made again with lists in place of the relations that it names; so are functions and
 queries that it calls. A function that calls itself is applied to the empty set, then to its result,
 until nothing changes. `sum` adds floats exactly, as views do.
-
-Comparing: equality of the rows of a view with a list, a tuple, a `Bag` or a dictionary, where two
-NaN are equal.
 """
 
 from __future__ import annotations
@@ -57,7 +54,7 @@ from reactive.api.columns import Live, is_parameter
 from reactive.api.lattices import Lattice
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.order import are_plainly_comparable, pairs_in_order, tie_key
-from reactive.engine.collections.zset import Pair, Row, canonical
+from reactive.engine.collections.zset import canonical
 from reactive.engine.compiler.placement import agree
 from reactive.engine.operators.accumulators import (
     Accumulator,
@@ -377,14 +374,15 @@ class _Run:
         if code in self._so_far:
             self._asked.add(code)
             return self._so_far[code]
-        self._so_far[code] = _Empty()
+        self._so_far[code] = joined_values.EmptyResult()
         try:
             while True:
                 found = self.made(function)()
                 if code not in self._asked:
                     return found
                 if isinstance(found, dict):
-                    found = _without_bottoms(found, function)
+                    named = (resolve(function, name) for name in _outer_names(function))
+                    found = joined_values.without_bottoms(found, named)
                 if found == self._so_far[code]:
                     return found
                 self._so_far[code] = found
@@ -435,31 +433,6 @@ class _Run:
         """Return the rows of a table or view, in their order or sorted by themselves."""
         is_sequence = hasattr(view, "_of_all_places")
         return sorted(view, key=tie_key) if self.is_by_itself and not is_sequence else list(view)
-
-
-class _Empty(set[Any]):
-    """What a recursion begins with: the empty set, or the empty dictionary."""
-
-    def items(self) -> tuple[()]:
-        return ()
-
-    keys = values = items
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        return default
-
-    def __getitem__(self, key: Any) -> Any:
-        raise KeyError(key)
-
-
-def _without_bottoms(found: dict[Any, Any], function: FunctionType) -> dict[Any, Any]:
-    """Return a dictionary of a recursion without the keys that have no value.
-
-    These have the bottom of a lattice that the function names, or None if it has no bottom.
-    """
-    named = (resolve(function, name) for name in _outer_names(function))
-    bottoms = [each.bottom for each in named if isinstance(each, Lattice)]
-    return {key: value for key, value in found.items() if value not in bottoms}
 
 
 class _Result:
@@ -577,49 +550,6 @@ class Ties:
         except TypeError:  # an unhashable value is not a row
             return every
         return [value for _, value in sorted(zip(places, every, strict=True), key=itemgetter(0))]
-
-
-Rows = list[Any] | tuple[Any, ...] | Bag[Any]
-
-
-def same_in_order(rows: Sequence[Row], other: Iterable[Row]) -> bool:
-    """Return True if the rows are the same, in the same order.
-
-    >>> same_in_order(["to", "be"], ("to", "be")), same_in_order(["to", "be"], ["be", "to"])
-    (True, False)
-    """
-    return list(rows) == list(map(canonical, other))
-
-
-def same_as_bags(pairs: Iterable[Pair], other: Rows) -> bool:
-    """Return True if each row has the same weight on both sides; unhashable values are not rows.
-
-    >>> same_as_bags([("to", 2), ("be", 1)], ["to", "be", "to"]), same_as_bags([], [[]])
-    (True, False)
-    """
-    given = other.items() if isinstance(other, Bag) else ((row, 1) for row in other)
-    try:
-        return _count_rows(pairs) == _count_rows((canonical(row), weight) for row, weight in given)
-    except TypeError:
-        return False
-
-
-def same_groups(groups: Mapping[Any, Any], other: Mapping[Any, Any]) -> bool:
-    """Return True if the keys are the same, with the same aggregates.
-
-    >>> same_groups({"ann": (1, 2)}, {"ann": (1, 2)}), same_groups({"ann": 1}, {})
-    (True, False)
-    """
-    return groups == {canonical(key): canonical(value) for key, value in other.items()}
-
-
-def _count_rows(pairs: Iterable[Pair]) -> dict[Row, int]:
-    """Add up the counts of pairs by row; pairs of weight 0 or less are left out."""
-    found: dict[Row, int] = {}
-    for row, weight in pairs:
-        if weight > 0:
-            found[row] = found.get(row, 0) + weight
-    return found
 
 
 # The plan of the least fixpoint of relations.

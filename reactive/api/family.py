@@ -49,8 +49,9 @@ from optimizer.plans.check_reads import check_every_read
 from optimizer.plans.properties import tables
 from reactive.api import window_bindings
 from reactive.api.columns import check_noticed, kind_shown
-from reactive.api.comprehending import Comprehending, QueryText, plain, same_as_bags
+from reactive.api.comprehending import Comprehending, QueryText, plain
 from reactive.api.each_row import relation_of
+from reactive.api.equal_rows import same_as_bags
 from reactive.api.family_parameters import count_parameters, exactly
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.api.table import Table

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 
 from optimizer.expressions.text import Naming
 from optimizer.plans.properties import key_of_group, naming
-from reactive.api import comprehending, extended
+from reactive.api import equal_rows, extended
 from reactive.api.keyed_rows import optimistic_read
 from reactive.api.relation import GroupedRelation
 from reactive.api.view import LEAF, View
@@ -96,7 +96,7 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
         if not isinstance(other, dict):
             return super().__eq__(other)
         key = key_of_group(self.plan)
-        return comprehending.same_groups(
+        return equal_rows.same_groups(
             {key(row): self._aggregates(row) for row in self._all_rows()}, other
         )
 

@@ -9,7 +9,7 @@ others, so that rows of one key differ in their values only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import Enum
 from operator import attrgetter, itemgetter
@@ -224,3 +224,27 @@ def _by_name(fields: tuple[Field, ...] | None, read: tuple[Field, ...]) -> tuple
         return read
     known = range(-len(fields), len(fields))
     return tuple(fields[f] if isinstance(f, int) and f in known else f for f in read)
+
+
+class EmptyResult(set[Any]):
+    """What a recursion begins with: the empty set, or the empty dictionary."""
+
+    def items(self) -> tuple[()]:
+        return ()
+
+    keys = values = items
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return default
+
+    def __getitem__(self, key: Any) -> Any:
+        raise KeyError(key)
+
+
+def without_bottoms(found: dict[Any, Any], named: Iterable[Any]) -> dict[Any, Any]:
+    """Return a dictionary of a recursion without the keys that have no value.
+
+    These have the bottom of one of the lattices among the `named` values; None without a bottom.
+    """
+    bottoms = [each.bottom for each in named if isinstance(each, Lattice)]
+    return {key: value for key, value in found.items() if value not in bottoms}

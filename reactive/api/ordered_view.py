@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
-from reactive.api.comprehending import same_in_order
+from reactive.api.equal_rows import same_in_order
 from reactive.api.relation import OrderedRelation
 from reactive.api.view import View
 from reactive.engine.collections.zset import Pair, Row

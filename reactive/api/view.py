@@ -14,7 +14,7 @@ from optimizer.callables.source import caller
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
 from optimizer.plans.properties import columns, written_names
-from reactive.api import comprehending, display, family, literal
+from reactive.api import display, equal_rows, family, literal
 from reactive.api import stats as statistics
 from reactive.api.borders import making
 from reactive.api.each_row import each_row, only_row
@@ -521,7 +521,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         if self is other:
             return True
         if isinstance(other, Bag):
-            return comprehending.same_as_bags(self._pairs(), other)
+            return equal_rows.same_as_bags(self._pairs(), other)
         return self._has_rows(other) if isinstance(other, list | tuple) else NotImplemented
 
     def __hash__(self) -> int:
@@ -529,7 +529,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return id(self)
 
     def _has_rows(self, other: list[Any] | tuple[Any, ...]) -> bool:
-        return comprehending.same_as_bags(self._pairs(), other)
+        return equal_rows.same_as_bags(self._pairs(), other)
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "
