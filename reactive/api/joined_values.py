@@ -230,11 +230,13 @@ class EmptyResult(set[Any]):
     """What a recursion begins with: the empty set, or the empty dictionary."""
 
     def items(self) -> tuple[()]:
+        """Return no pairs, keys or values."""
         return ()
 
     keys = values = items
 
     def get(self, key: Any, default: Any = None) -> Any:
+        """Return the default: no key is there."""
         return default
 
     def __getitem__(self, key: Any) -> Any:
