@@ -5,17 +5,16 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
-import io
 import json
 import pkgutil
 import re
 import subprocess
 import sys
-import tokenize
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import pytest
 
@@ -117,10 +116,6 @@ ACROSS = {
 """Folders of tests for no single room of `reactive`. Those of `optimizer` are in one."""
 LONGEST, SHORTEST_MEDIAN, MOST_IMPORTED = 400, 130, 0.10
 """Limits: lines of code of a file, their median over all files but rules, share of imports."""
-NO_CODE = {
-    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
-    *(tokenize.ENDMARKER, tokenize.ENCODING),
-}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 CONTENTS = {
     *("README.md", "LICENSE", "Makefile", "CHANGELOG.md", "pyproject.toml"),
@@ -132,15 +127,43 @@ def files(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
 
 
+class Facts(NamedTuple):
+    """What tests ask of a file.
+
+    Parameters
+    ----------
+    length: the lines of the code without docstrings, as Python writes it; 0 in a short file.
+    lines: the lines with code, and how many of these are of imports.
+    """
+
+    docstring: str | None
+    length: int
+    lines: tuple[int, int]
+    imports: tuple[str, ...]
+    imports_at_run_time: tuple[str, ...]
+
+
 @cache
+def facts(path: Path) -> Facts:
+    """Return the facts of a file, which is parsed once."""
+    text = path.read_text()
+    tree = ast.parse(text)
+    docstring, lines = ast.get_docstring(tree), _lines_of_code(text, tree)
+    every = (tuple(_imports(tree, at_run_time=asked)) for asked in (False, True))
+    found = Facts(docstring, 0, lines, *every)
+    if text.count("\n") <= LONGEST:
+        return found
+    return found._replace(length=ast.unparse(_without_docstrings(tree)).count("\n"))
+
+
 def imports(path: Path, *, at_run_time: bool) -> tuple[str, ...]:
     """Return the modules that a file imports; if `at_run_time`, except those for type checkers."""
-    return tuple(_imports(path, at_run_time=at_run_time))
+    found = facts(path)
+    return found.imports_at_run_time if at_run_time else found.imports
 
 
-def _imports(path: Path, *, at_run_time: bool) -> Iterator[str]:
+def _imports(tree: ast.Module, *, at_run_time: bool) -> Iterator[str]:
     skipped: set[ast.AST] = set()
-    tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         if at_run_time and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             skipped.update(child for part in node.body for child in ast.walk(part))
@@ -264,11 +287,8 @@ def _module(path: Path) -> str:
 @pytest.mark.parametrize("package", BELOW)
 def test_files_are_short_and_say_what_they_are(package: str) -> None:
     for path in files(package):
-        text = path.read_text()
-        assert ast.get_docstring(ast.parse(text)), f"{path} has no docstring"
-        if text.count("\n") > LONGEST:
-            code = ast.unparse(_without_docstrings(ast.parse(text)))
-            assert code.count("\n") <= LONGEST, f"{path} has {code.count(chr(10))} lines of code"
+        assert facts(path).docstring, f"{path} has no docstring"
+        assert facts(path).length <= LONGEST, f"{path} has {facts(path).length} lines of code"
 
 
 @pytest.mark.long
@@ -276,7 +296,7 @@ def test_files_are_of_a_size_to_read_and_import_little(
     record_property: Callable[[str, object], None],
 ) -> None:
     every = [path for package in BELOW for path in files(package)]
-    sizes = {path: _lines_of_code(path) for path in every}
+    sizes = {path: facts(path).lines for path in every}
     inside = [
         code
         for path, (code, _) in sizes.items()
@@ -289,14 +309,10 @@ def test_files_are_of_a_size_to_read_and_import_little(
     assert median(inside) >= SHORTEST_MEDIAN and imported < MOST_IMPORTED * code, told
 
 
-def _lines_of_code(path: Path) -> tuple[int, int]:
+def _lines_of_code(text: str, tree: ast.Module) -> tuple[int, int]:
     """The lines with code on them, and how many of these are of imports."""
-    text = path.read_text()
-    tree = ast.parse(text)
-    lines = set[int]()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in NO_CODE:
-            lines.update(range(token.start[0], token.end[0] + 1))
+    stripped = enumerate(map(str.strip, text.splitlines()), 1)
+    lines = {number for number, line in stripped if line and not line.startswith("#")}
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             lines -= {*range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)}
@@ -347,22 +363,14 @@ def modules() -> list[str]:
     return [*BELOW, *names]
 
 
-@pytest.fixture(scope="module")
-def examples() -> dict[str, str]:
-    """Return the doctest failures of each module.
-
-    They run in a process of their own: doctest searches all loaded modules for each name.
-    """
+@pytest.mark.long
+def test_examples_in_docstrings_run() -> None:
+    """They run in a process of their own: doctest searches all loaded modules for each name."""
     command = [sys.executable, "-m", "tests.doctests", *modules()]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("module", modules())
-def test_examples_in_docstrings_run(module: str, examples: dict[str, str]) -> None:
-    assert not examples[module], examples[module]
+    assert found.keys() == set(modules())
+    assert "\n".join(filter(None, found.values())) == ""
 
 
 def test_the_top_level_has_what_belongs_there() -> None:
