@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Database, now
-from tests.budget import examples
+from tests.budget import examples, sampled
 from tests.thresholds import thresholds
 
 
@@ -133,6 +133,7 @@ def changes(run: Callable[[], object]) -> bool:
     return True
 
 
+@sampled
 @pytest.mark.long
 @pytest.mark.parametrize("is_naive", [False, True])
 @pytest.mark.parametrize("name", CONDITIONS)

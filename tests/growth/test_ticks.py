@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, live, now
+from tests.budget import share_of
 
 START = datetime(2024, 5, 1, 12)
 SECOND = timedelta(seconds=1)
@@ -186,7 +187,7 @@ def touched(name: str, size: int) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", share_of([*QUERIES], "ticks", 3))
 def test_a_tick_touches_what_crosses(name: str) -> None:
     assert max(touched(name, 300), touched(name, 1_200)) <= MOST
 

@@ -12,6 +12,7 @@ import pytest
 
 from reactive import Collect, Count, CountDistinct, Database, Max, Min, Sum
 from reactive.engine.collections.values import OrderedValues
+from tests.budget import sampled
 
 POOLS: dict[str, list[Any]] = {
     "integers": list(range(12)),
@@ -24,6 +25,7 @@ POOLS: dict[str, list[Any]] = {
 }
 
 
+@sampled
 @pytest.mark.long
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("asked_from", [0, 20, 3_900, 10_000])

@@ -22,6 +22,7 @@ from reactive.engine.dataflow.restoration import Restoration, states_of
 from reactive.engine.operators.aggregate import GroupStates, State
 from reactive.engine.operators.fixpoint.fixpoint import Fixpoint
 from reactive.engine.operators.index_by import IndexBy
+from tests.budget import sampled
 from tests.random_queries.drawn import SEEDS, commit, draw
 
 
@@ -265,6 +266,7 @@ def play(db: Database, table: Any, gone: list[Arc], come: list[Arc]) -> None:
         table.add_all(come)
 
 
+@sampled
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", NAMES)
@@ -294,6 +296,7 @@ def test_views_of_restored_operators_stay_right(name: str, seed: int) -> None:
     assert len(other) >= 0
 
 
+@sampled
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", NAMES)

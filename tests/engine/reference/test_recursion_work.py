@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Max, Sum, Table, fixpoint, iterate
-from tests.budget import drawing
+from tests.budget import drawing, sampled
 from tests.counted_calls import calls_of
 
 Edge = tuple[int, int]
@@ -122,6 +122,7 @@ DEFINED: dict[int, Callable[[Any], Any]] = {
 """Functions of as many parameters as there are relations."""
 
 
+@sampled
 @pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("step", STEPS)

@@ -71,7 +71,7 @@ def test_each_notice_is_told_once_however_often_the_monitor_is_killed(tmp_path: 
     random = Random(SEED)
     file = tmp_path / "killed.db"
     told = file.with_suffix(".jsonl")
-    for _ in range(12):
+    for _ in range(12 if TIMES else 5):
         before = told.stat().st_size if told.exists() else 0
         process = start(file, "--fast")
         until(lambda: told.exists() and told.stat().st_size > before)
@@ -88,7 +88,7 @@ def test_each_notice_is_told_once_if_the_monitor_is_killed_between_its_writes(
 ) -> None:
     random = Random(SEED)
     file = tmp_path / "killed.db"
-    for _ in range(20):
+    for _ in range(20 if TIMES else 7):
         process = start(file, "--fast", killed_at=random.randint(1, 24))
         assert process.communicate(timeout=PATIENCE)[1] == ""
         assert process.returncode == -signal.SIGKILL

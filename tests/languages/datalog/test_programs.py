@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.budget import seeds
+from tests.budget import seeds, share_of
 from tests.languages.datalog.play import play
 
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.dl"))
@@ -17,7 +17,7 @@ def test_there_are_programs() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", share_of(PROGRAMS, "programs", 2), ids=lambda path: path.stem)
 def test_a_program_is_what_naive_evaluation_gives_after_every_commit(path: Path) -> None:
     text = path.read_text()
     for seed in seeds(4):

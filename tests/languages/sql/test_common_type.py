@@ -14,7 +14,7 @@ import pytest
 from reactive import Database, PlanError
 from reactive.languages.sql.expressions import casts
 from reactive.languages.sql.terms.types import SqlType
-from tests.budget import TIMES, drawing
+from tests.budget import TIMES, drawing, share_of
 from tests.languages.sql.common_types import (
     PLACES,
     Failed,
@@ -109,7 +109,7 @@ def differing(player: Player, place: str) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", share_of([*PLACES], "places", 2))
 def test_types_beside_one_another_are_as_in_duckdb(place: str, duck: Player) -> None:
     wrong = differing(duck, place)
     assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:20])

@@ -10,6 +10,7 @@ import pytest
 
 from reactive import Database, PlanError
 from reactive.languages.sql.terms.scope import Scope
+from tests.budget import share_of
 
 LEVELS = 1_000
 TERMS = 10_000
@@ -71,7 +72,7 @@ def both() -> Any:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", share_of([*TEXTS], "large texts", 2))
 def test_a_large_text_is_as_in_duckdb(name: str, both: Any) -> None:
     db, other = both
     view = db.sql(TEXTS[name]).materialize()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, PlanError, TableError
-from tests.budget import TIMES, drawing
+from tests.budget import TIMES, drawing, share_of
 from tests.languages.sql.sqlite_player import Both
 
 TYPES = (
@@ -350,7 +350,7 @@ ARGUMENTS = (
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", share_of([*FUNCTIONS], "functions of sqlite", 2))
 def test_functions_are_what_sqlite_gives(function: str) -> None:
     random, count = drawing(), function.count("{}")
     both = Both("create table f (id integer primary key, a, b, c)")

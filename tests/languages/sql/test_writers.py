@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from reactive import Database, PlanError
+from tests.budget import sampled
 
 QUERIES = [
     *(f"select k, {of} as v from t group by k" for of in ("min(x)", "max(x)", "bit_or(x)")),
@@ -29,6 +30,7 @@ KINDS: dict[str, tuple[str, list[Any]]] = {
 }
 
 
+@sampled
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("query", QUERIES)

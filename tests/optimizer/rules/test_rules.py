@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import optimizer.rules
+from tests.budget import share_of
 from tests.golden.cases import FOLDER, RULES, Case, cases, shown
 from tests.golden.contents import differences
 
@@ -63,7 +64,7 @@ def test_a_rule_has_nothing_to_do_where_it_has_been(case: Case) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", share_of(CASES, "rules", 3), ids=str)
 def test_all_small_contents_give_the_same_rows_before_and_after(case: Case) -> None:
     before = case.before()
     plans = dict.fromkeys([before, case.apply(before)])
