@@ -30,6 +30,7 @@ from examples.monitor.sensors import (
     tick_of,
 )
 from reactive import Database
+from tests.budget import TIMES
 from tests.examples.shop.running import PATIENCE, ROOT, until
 
 SEED = 3
