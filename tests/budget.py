@@ -22,9 +22,9 @@ SEED = int(
 )
 """All processes of a run have the same."""
 TIMES = int(os.environ.get("EXAMPLES", "0"))
-SHARE = 26
+SHARE = 40
 """The part of all examples that a sample is."""
-APART = 6
+APART = 8
 """Number of cases per sampled case, if the sample has each value of each parameter."""
 LEAST = 4
 """The examples of the smallest sample."""

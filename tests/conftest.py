@@ -52,7 +52,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it in th
 settings.register_profile(
     "timeless",
     deadline=None,  # a machine may be busy
-    max_examples=100 * TIMES or 25,
+    max_examples=100 * TIMES or 18,
 )
 settings.load_profile("timeless")
 settings.register_profile("repeatable", settings.get_profile("timeless"), derandomize=True)
