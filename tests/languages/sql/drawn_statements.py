@@ -42,10 +42,7 @@ VIEWS = (
     "select id from t where exists (select 1 from u where u.k = t.a and u.v >= t.id)",
     "select l from w where not exists (select 1 from s where s.h and s.g < w.f)",
 )
-REFUSED = (
-    *("MERGE", "RETURNING of", "a query in DO UPDATE"),
-    *("SET takes `column = value`", "table 'u' has no key"),
-)
+REFUSED = (*("MERGE", "RETURNING of", "a query in DO UPDATE", "table 'u' has no key"),)
 """First words of refusals of statements that an engine takes."""
 NOT_OF_SQLITE = re.compile(r"\b(all|any) \(|\bdefault\b(?! values)|\bdate '|\btimestamp '")
 SETS: Mapping[str, tuple[str, ...]] = {
@@ -54,12 +51,14 @@ SETS: Mapping[str, tuple[str, ...]] = {
         *("id = id + 100", "a = (select count(*) from u where u.k = t.id)", "(a, b) = (id, 'row')"),
         *("b = a", "a = {cell}", "id = -id", "a = (select max(v) from u), b = 'max'"),
         "a = case when exists (select 1 from u where u.v = t.id) then 1 else a end",
+        *("(b, a) = (select min(k), max(v) from u where u.k = t.id)", "(id, a) = (id + 50, -id)"),
+        "(a, b) = (select v, 'first' from u where u.k = t.a order by v limit 1)",
     ),
     "u": (
         "v = {value}",
         "k = v, v = k",
         "v = (select max(id) from t where t.a < u.k)",
-        "v = v * v",
+        *("v = v * v", "(v, k) = (k, v)", "(v, k) = (k, 1, 2)", "(v) = (k)", "(k, k) = (1, 2)"),
     ),
     "w": (
         *("x = x * 1.5", "x = f", "f = x / 3", "f = f + l, x = default", "d = {day}", "x = {cell}"),

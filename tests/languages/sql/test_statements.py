@@ -403,3 +403,29 @@ def test_a_default_has_the_type_of_its_column(dialect: Any) -> None:
     assert [type(value) for value in row] == [type(value) for value in expected]
     with pytest.raises(PlanError):
         db.execute("create table u (a int default 'x')")
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
+def test_update_assigns_rows_and_queries(dialect: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (id integer primary key, a integer default 7, b text)")
+    db.execute("insert into t values (1, 1, 'x'), (2, 2, 'y')")
+    assert db.execute("update t set (a, b) = (a + 10, :b) where id = 1", b="z") == 1
+    assert rows(db) == [(1, 11, "z"), (2, 2, "y")]
+    if dialect != "sqlite":
+        db.execute("update t set (b, a) = row('r', default) where id = 1")
+        assert rows(db)[0] == (1, 7, "r")
+    for _ in range(3):  # from the second on, by the plan that is kept
+        if dialect != "duckdb":
+            text = "(a, b) = (select count(*), max(o.b) || t.b from t as o where o.id >= t.id)"
+            db.execute("update t set (a, b) = (0, 'b')")
+            db.execute(f"update t set {text}")
+            assert rows(db) == [(1, 2, "bb"), (2, 1, "bb")]
+    for text, told in (
+        ("(a, b) = (1, 2, 3)", "3 values are assigned to 2 columns"),
+        ("(a, nope) = (1, 2)", "no column 'nope'"),
+        ("(a, b) = 1", "SET of a row takes a row or a query"),
+        ("(a + 1, b) = (1, 2)", "SET takes `column = value`"),
+    ):
+        with pytest.raises(PlanError, match=told):
+            db.execute(f"update t set {text}")

@@ -391,16 +391,61 @@ def is_default(node: Any) -> bool:
 def updated_values(assignments: Sequence[Any], target: ChangedTable, scope: Scope) -> Expr:
     """Return the values of a row after some assignments; refuse other nodes in SET."""
     values: list[TypedValue] = list(target.schema.values(Parameter(0)))
-    for each in assignments:
-        if not isinstance(each, exp.EQ) or not isinstance(each.this, exp.Column):
-            raise scope.error(each, "SET takes `column = value`")
-        place = target.place(each.this.name, each.this)
+    assigned = set[int]()
+    for name, given in (pair for each in assignments for pair in _split_assignment(each, scope)):
+        place = target.place(name.name, name)
         column = target.schema.columns[place]
-        if place in target.computed and not is_default(each.expression):
-            raise scope.error(each, f"column {column.name!r} is generated", "leave it out")
-        if is_default(each.expression):
+        if place in target.computed and not is_default(given):
+            raise scope.error(name, f"column {column.name!r} is generated", "leave it out")
+        if place in assigned and scope.dialect.name != "sqlite":
+            raise scope.error(name, f"SET assigns column {column.name!r} twice")
+        assigned.add(place)
+        if is_default(given):
             values[place] = TypedValue(constant(target.defaults.get(column.name)), column.type)
         else:
-            given = scope.value(each.expression)
-            values[place] = assign_value(each.expression, given, column.type, scope)
+            values[place] = assign_value(given, scope.value(given), column.type, scope)
     return tuple_of(*map(as_optional, values))
+
+
+def _split_assignment(assignment: Any, scope: Scope) -> list[tuple[Any, Any]]:
+    """Return the columns of an assignment, each with the expression of its value.
+
+    (a, b) = (1, 2)            a = 1, b = 2
+    (a, b) = (select x, y)     a = (select x of the query), b = (select y of the query)
+    """
+    row = assignment.this if isinstance(assignment, exp.EQ) else None
+    if isinstance(row, exp.Column):
+        return [(row, assignment.expression)]
+    names = row.expressions if isinstance(row, exp.Tuple) else [getattr(row, "this", None)]
+    if not isinstance(row, exp.Tuple | exp.Paren) or any(type(n) is not exp.Column for n in names):
+        raise scope.error(assignment, "SET takes `column = value`")
+    given, dialect = assignment.expression, scope.dialect.name
+    is_call = isinstance(given, exp.Anonymous) and given.name.lower() == "row"
+    if isinstance(given, exp.Tuple) or (is_call and dialect != "sqlite"):
+        cells = given.expressions
+    elif isinstance(given, exp.Subquery) and dialect != "duckdb":
+        cells = _columns_of_query(given, scope)
+    elif isinstance(row, exp.Paren) and dialect != "postgres":
+        cells = [given]
+    else:
+        raise scope.error(given, "SET of a row takes a row or a query", "set (a, b) = (1, 2)")
+    if len(cells) != len(names):
+        raise scope.error(given, f"{len(cells)} values are assigned to {len(names)} columns")
+    return list(zip(names, cells, strict=True))
+
+
+def _columns_of_query(given: Any, scope: Scope) -> list[Any]:
+    """Return a scalar query for each column of a query; the first has the nodes of the text."""
+    query = given.this
+    selected = query.selects if isinstance(query, exp.Query) else []
+    if not selected or any(each.is_star for each in selected):
+        raise scope.error(given, "SET of a row takes a query that names its columns")
+    names = [exp.to_identifier(f"c{n}", quoted=True) for n in range(len(selected))]
+    made = list[Any]()
+    for name, each in zip(names, [query, *(query.copy() for _ in names[1:])], strict=True):
+        columns = [own.copy() for own in names]
+        alias = exp.TableAlias(this=exp.to_identifier("_assigned", quoted=True), columns=columns)
+        from_ = exp.From(this=exp.Subquery(this=each, alias=alias))
+        column = exp.Column(this=name.copy(), table=alias.this.copy())
+        made.append(exp.Subquery(this=exp.Select(expressions=[column], from_=from_)))
+    return made
