@@ -33,7 +33,7 @@ from reactive.engine.remote import remote
 from reactive.engine.runtime.boundary import boundary, hide
 from reactive.engine.runtime.closeable import Closeable, Uncopyable, hint
 from reactive.engine.runtime.foreign_names import OF_DATABASES
-from reactive.engine.runtime.sql_names import DialectName, check_dialect
+from reactive.engine.runtime.sql_names import DialectName, RowCount, check_dialect
 from reactive.engine.storage.rows import usual_name
 from reactive.engine.transactions import prepared
 from reactive.engine.transactions import transaction as transactions
@@ -629,7 +629,7 @@ class Database(Uncopyable, Closeable):
         """
         return sql().query_relation(self._engine, text, parameters)  # type: ignore[no-any-return]
 
-    def execute(self, text: str, /, **parameters: Any) -> int:
+    def execute(self, text: str, /, **parameters: Any) -> RowCount:
         """Run a SQL statement that changes the database, in one transaction.
 
         `create table` makes a table of named tuples, with the PRIMARY KEY as its `key=`; `create
@@ -640,7 +640,8 @@ class Database(Uncopyable, Closeable):
         text: one statement, in the dialect of the database.
         parameters: constants and relations by name, as in `sql`.
 
-        Return the number of rows that were inserted, updated or deleted.
+        Return the number of rows that were inserted, updated or deleted, an `int` whose `rows` are
+        the rows of RETURNING: named tuples, of the rows as they are written, or were.
 
         Raises
         ------
@@ -653,10 +654,12 @@ class Database(Uncopyable, Closeable):
         0
         >>> db.execute("insert into words values (1, 'to'), (:id, 'be')", id=2)
         2
-        >>> [table.name for table in db.tables()]
-        ['words']
+        >>> db.execute("delete from words where id > 1 returning word").rows
+        [Row(word='be')]
         """
-        return int(sql().execute(self, text, parameters))
+        returned = list[Any]()
+        count = sql().execute(self, text, parameters, returned)
+        return RowCount(count, returned[1] if returned else None)
 
     @overload
     def query(  # type: ignore[overload-overlap]  # a mapping is iterable, and anything a value

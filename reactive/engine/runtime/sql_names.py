@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from optimizer.errors import PlanError
 
@@ -48,3 +48,26 @@ def unique_name_among(name: str, others: Container[str]) -> str:
     while found.lower() in others:
         found, number = f"{name}_{number}", number + 1
     return found
+
+
+class RowCount(int):
+    """The number of rows that a statement has changed, and the rows of its RETURNING.
+
+    rows: named tuples of the columns of RETURNING, in the order of the changes; empty without it.
+
+    >>> count = RowCount(2)
+    >>> count, count.rows
+    (2, [])
+    """
+
+    rows: list[Any]
+
+    def __new__(cls, count: int, rows: list[Any] | None = None) -> RowCount:
+        """Create a number of rows."""
+        made = super().__new__(cls, count)
+        made.rows = [] if rows is None else rows
+        return made
+
+    def __reduce__(self) -> tuple[type[RowCount], tuple[int, list[Any]]]:
+        """Return the number and the rows, for `copy` and `pickle`."""
+        return RowCount, (int(self), self.rows)

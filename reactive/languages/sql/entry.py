@@ -98,12 +98,10 @@ PLAIN = frozenset({int, str, float, bool, bytes, NoneType})
 """Classes of values that are no parameters of a database, which are read here."""
 
 
-def execute(
-    db: Any, text: str, parameters: Mapping[str, Any], returned: list[Any] | None = None
-) -> int:
+def execute(db: Any, text: str, parameters: Mapping[str, Any], returned: list[Any]) -> int:
     """Run one statement, and return the number of rows that it changed.
 
-    returned: gets the columns and the rows of RETURNING, which is refused without it.
+    returned: an empty list, which gets the columns and the rows of RETURNING.
     """
     engine = engine_of(db)
     catalog = catalog_of(engine)

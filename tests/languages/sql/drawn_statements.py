@@ -42,7 +42,7 @@ VIEWS = (
     "select id from t where exists (select 1 from u where u.k = t.a and u.v >= t.id)",
     "select l from w where not exists (select 1 from s where s.h and s.g < w.f)",
 )
-REFUSED = (*("MERGE", "RETURNING of", "a query in DO UPDATE", "table 'u' has no key"),)
+REFUSED = ("MERGE", "a query in DO UPDATE", "table 'u' has no key")
 """First words of refusals of statements that an engine takes."""
 NOT_OF_SQLITE = re.compile(r"\b(all|any) \(|\bdefault\b(?! values)|\bdate '|\btimestamp '")
 SETS: Mapping[str, tuple[str, ...]] = {

@@ -36,11 +36,13 @@ def test_views_are_printed_when_they_change(tmp_path: Path) -> None:
         "insert into towns values ('Bonn', 330), ('Ulm', 126); -- two; of them\n"
         "select name, total from towns join 'orders.csv' o on o.town = name;\n"
     )
-    typed = "insert into towns\nvalues ('Köln', 1000);\ndelete from towns where name = 'Bonn';\n"
+    typed = "insert into towns\nvalues ('Köln', 1000);\ndelete from towns where name = 'Bonn'"
+    typed += " returning people;\n"
     code, told = shell(tmp_path, "shop.sql", typed=typed + "selct 1;\n.views\n.nothing\n")
     assert code == 0
     assert told.count("view 1: 2 rows") == 1  # a town without orders changes nothing
     assert told.count("view 1: 1 row") == 1
+    assert "Row(people=330)" in told
     assert "this is no SQL" in told
     assert "1: 1 row  select name, total" in told
     assert "there is no command .nothing" in told

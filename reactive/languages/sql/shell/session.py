@@ -83,7 +83,10 @@ class Shell:
         if found and isinstance(found[0], exp.Query | exp.Values):
             self._view(text)
         elif found:
-            count = executed(self._db, text, {})
+            returned = list[Any]()
+            count = executed(self._db, text, {}, returned)
+            for row in returned[1] if returned else ():
+                self._console.print(escape(repr(row)), highlight=False)
             self._console.print(f"[dim]done: {count} row{'s' * (count != 1)}[/]")
             self._show_changed()
 

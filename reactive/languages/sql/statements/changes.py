@@ -43,21 +43,12 @@ from reactive.languages.sql.terms.errors import take_all
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.values import as_optional, construct_row, schema_of_values
 
-REMEDIES = {
-    ("returning", kind): "reactive.sql.connect(db).execute(...) has the rows; see docs/sql.md"
-    for kind in ("INSERT", "UPDATE", "DELETE")
-}
-"""Alternatives to the unsupported parts of a statement."""
-
 
 def _refuse_parts(tree: Any, kind: str, parts: tuple[str, ...], around: Scope) -> None:
     """Refuse a statement that has one of the clauses `parts`."""
-    if around.environment.returned is None:
-        parts = ("returning", *parts)
     for part in parts:
         if tree.args.get(part):
-            told = f"{part.strip('_').upper()} of {kind} is not supported"
-            raise around.error(tree, told, REMEDIES.get((part, kind), ""))
+            raise around.error(tree, f"{part.strip('_').upper()} of {kind} is not supported")
 
 
 Returning: TypeAlias = Callable[[Sequence[Any]], None]
