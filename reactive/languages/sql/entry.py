@@ -194,6 +194,7 @@ def catalog_of(engine: Any) -> Catalog:
 
             scope = partial(_scope_of_stored, engine.catalog)
             engine.catalog.stored = StoredDefinitions(engine, scope)
+            engine.catalog.spaces |= dict.fromkeys(engine.catalog.stored.schemas)
     found: Catalog = engine.catalog
     return found
 

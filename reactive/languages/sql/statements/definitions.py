@@ -35,7 +35,12 @@ from reactive.languages.sql.statements.constraints import (
 from reactive.languages.sql.statements.generated import Filled, take_filled
 from reactive.languages.sql.statements.table_definition import TableDefinition, usual_names
 from reactive.languages.sql.statements.target import ChangedTable, fits, run_plan
-from reactive.languages.sql.statements.views import column_names, create_view, drop_relation
+from reactive.languages.sql.statements.views import (
+    column_names,
+    create_schema,
+    create_view,
+    drop_relation,
+)
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import (
@@ -63,9 +68,8 @@ def create(tree: Any, around: Scope, db: Any) -> int:
         if stored is not None and stored.has_run(around.text):
             return 0
         return index(tree, around)
-    if kind == "SCHEMA" and tree.args.get("exists"):
-        around.check_schema(tree.this)  # the only one is there
-        return 0
+    if kind == "SCHEMA":
+        return create_schema(tree, around)
     if kind not in ("TABLE", "VIEW"):
         raise around.error(tree, f"CREATE {kind} is not supported")
     target = _name_node(tree)

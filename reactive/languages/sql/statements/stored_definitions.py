@@ -76,6 +76,8 @@ class StoredDefinitions:
         """Folded names of tables and views that are not made, with the names that they read."""
         self._repeatable: dict[str, str] = {}
         """Texts that were run, as a program that starts again runs them; with what they define."""
+        self.schemas: list[str] = []
+        """The folded names of the schemas in the file."""
         with engine.inside():
             self._texts = engine.journal.named_texts()
             self._load()
@@ -90,7 +92,11 @@ class StoredDefinitions:
             self._complete(name, entry)
         for name, entry in sorted(self._entries.items(), key=lambda item: item[1].place):
             kind, _, called = name.partition(" ")
-            self._waiting[f"{kind} {called.casefold()}"] = _names_read(entry.definition)
+            if kind == "schema":
+                self.schemas.append(called.casefold())
+                self._repeatable |= dict.fromkeys(entry.definition.texts, name.casefold())
+            else:
+                self._waiting[f"{kind} {called.casefold()}"] = _names_read(entry.definition)
 
     def _complete(self, name: str, entry: StoredEntry) -> None:
         """Complete or undo the change of a table that was cut off."""

@@ -100,21 +100,30 @@ def _relations(around: Scope) -> Iterator[tuple[str, str, Any]]:
 
 
 def _tables(around: Scope) -> Rows:
-    place = SCHEMAS[around.dialect.name]
     for name, kind, _ in _relations(around):
-        yield (*place, name, kind)
+        yield (*_place(name, around), kind)
+
+
+def _place(name: str, around: Scope) -> tuple[str, str, str]:
+    """Return the catalog and the schema of a table or view, and its name in the schema."""
+    catalog, own = SCHEMAS[around.dialect.name]
+    schema, dot, inside = name.partition(".")
+    if dot and schema.casefold() in around.environment.catalog.schema_names():
+        return catalog, schema, inside
+    return catalog, own, name
 
 
 def _columns(around: Scope) -> Rows:
-    catalog, place = around.environment.catalog, SCHEMAS[around.dialect.name]
+    catalog = around.environment.catalog
     for name, _, columns in _relations(around):
+        place = _place(name, around)
         table = catalog.table(name)
         defaults = {} if table is None else catalog.defaults.get(table.plan.number, {})
         for number, (column, kind, nullable) in enumerate(columns, 1):
             default = defaults.get(column)
             shown = None if default is None else exp.convert(default).sql(around.dialect.name)
             is_nullable = "YES" if nullable else "NO"
-            yield (*place, name, column, number, shown, is_nullable, _type_name(kind, around))
+            yield (*place, column, number, shown, is_nullable, _type_name(kind, around))
 
 
 def _type_name(kind: Any, around: Scope) -> str:
@@ -125,7 +134,7 @@ def _type_name(kind: Any, around: Scope) -> str:
 
 def _schemata(around: Scope) -> Rows:
     catalog, schema = SCHEMAS[around.dialect.name]
-    for name in (schema, OWN):
+    for name in (schema, OWN, *around.environment.catalog.schema_names()):
         yield catalog, name
 
 
@@ -139,9 +148,9 @@ def _constraints(around: Scope) -> Iterator[tuple[str, Any]]:
 
 
 def _table_constraints(around: Scope) -> Rows:
-    place = SCHEMAS[around.dialect.name]
     for name, each in _constraints(around):
-        yield (*place, each.name, place[1], name, _kind_of(each.node))
+        catalog, *place = _place(name, around)
+        yield (catalog, place[0], each.name, *place, _kind_of(each.node))
 
 
 def _kind_of(node: Any) -> str:
@@ -158,11 +167,11 @@ def _kind_of(node: Any) -> str:
 
 
 def _key_columns(around: Scope) -> Rows:
-    place = SCHEMAS[around.dialect.name]
     for name, each in _constraints(around):
+        catalog, *place = _place(name, around)
         for number, column in enumerate(each.columns, 1):
             if not isinstance(each.node, CHECKED):
-                yield (*place, each.name, place[1], name, column, number)
+                yield (catalog, place[0], each.name, *place, column, number)
 
 
 def _master(around: Scope) -> Rows:

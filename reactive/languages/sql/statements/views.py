@@ -12,7 +12,9 @@ from reactive.api.relation import AnyRelation
 from reactive.engine.runtime.sql_names import DialectName
 from reactive.languages.sql.relation import make_relation
 from reactive.languages.sql.statements.constraints import drop_index
+from reactive.languages.sql.statements.table_definition import TableDefinition
 from reactive.languages.sql.statements.target import is_temporary
+from reactive.languages.sql.terms.common_types import OWN_SCHEMAS
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.values import NamedPlan
 
@@ -114,6 +116,8 @@ def _is_materialized(tree: Any) -> bool:
 def drop_relations(tree: Any, around: Scope, db: Any) -> int:
     """Drop tables or views, and return 0; refuse unknown names without IF EXISTS."""
     kind = (tree.args.get("kind") or "").upper()
+    if kind == "SCHEMA":
+        return drop_schemas(tree, around, db)
     if kind not in ("TABLE", "VIEW", "INDEX"):
         raise around.error(tree, f"DROP {kind} is not supported")
     may_miss, views = bool(tree.args.get("exists")), bool(tree.args.get("cascade"))
@@ -151,3 +155,75 @@ def drop_relation(target: Any, kind: str, around: Scope, db: Any, *, views: bool
     if table is None:
         raise around.error(target, f"there is no table {target.name!r}")
     db.drop(table, views=views)
+
+
+# Schemas.
+
+
+def create_schema(tree: Any, around: Scope) -> int:
+    """Make a schema, and return 0; refuse one that is there, without IF NOT EXISTS."""
+    catalog, name = around.environment.catalog, tree.this.db
+    may_exist = bool(tree.args.get("exists"))
+    around.refuse_unread(tree)
+    _check_schemas(tree, around)
+    if catalog.stored is not None and catalog.stored.has_run(around.text):
+        return 0
+    if name.casefold() in (*catalog.schema_names(), *OWN_SCHEMAS):
+        if may_exist:
+            return 0
+        problem = f"there is a schema {name!r} already"
+        raise around.error(tree, problem, "create schema if not exists")
+    catalog.spaces[name.casefold()] = None
+    if catalog.stored is not None:
+        definition = TableDefinition((around.text,), ({},), around.dialect.name)
+        catalog.stored.write({f"schema {name.casefold()}": definition})
+    return 0
+
+
+def _check_schemas(tree: Any, around: Scope) -> None:
+    """Refuse schemas in SQLite, where ATTACH names files."""
+    if around.dialect.name == "sqlite":
+        raise around.error(tree, "sqlite has no schemas", "name tables without one")
+
+
+def drop_schemas(tree: Any, around: Scope, db: Any) -> int:
+    """Drop schemas, and return 0; CASCADE drops what is in them, else they must be empty."""
+    catalog = around.environment.catalog
+    names = [each.db for each in tree.args.get("tables") or [tree.this]]
+    may_miss, is_cascade = bool(tree.args.get("exists")), bool(tree.args.get("cascade"))
+    _ = tree.args.get("restrict")
+    around.refuse_unread(tree)
+    _check_schemas(tree, around)
+    for name in names:
+        if name.casefold() not in catalog.schema_names():
+            if may_miss:
+                continue
+            if name.casefold() in OWN_SCHEMAS:
+                raise around.error(tree, f"the schema {name!r} cannot be dropped")
+            known = ", ".join(catalog.schema_names()) or "none"
+            raise around.error(tree, f"there is no schema {name!r}", f"there are {known}")
+        if catalog.stored is not None:
+            catalog.stored.open_all()
+        _drop_contents(tree, name, around, db, is_cascade=is_cascade)
+        catalog.spaces.pop(name.casefold(), None)
+        if catalog.stored is not None:
+            catalog.stored.forget(f"schema {name.casefold()}")
+    return 0
+
+
+def _drop_contents(tree: Any, name: str, around: Scope, db: Any, *, is_cascade: bool) -> None:
+    """Drop the views and tables of a schema; refuse to without `is_cascade`."""
+    catalog, prefix = around.environment.catalog, f"{name.casefold()}."
+    views = [each for each in (*catalog.views, *catalog.kept) if each.startswith(prefix)]
+    tables = [
+        t for t in catalog.engine.tables.values() if (t.name or "").casefold().startswith(prefix)
+    ]
+    if (views or tables) and not is_cascade:
+        inside = ", ".join([*views, *(str(table.name) for table in tables)])
+        raise around.error(
+            tree, f"schema {name!r} is not empty: it has {inside}", "drop schema ... cascade"
+        )
+    for each in views:
+        drop_view(exp.Table(this=exp.to_identifier(each, quoted=True)), around)
+    for table in tables:
+        db.drop(table, views=True)

@@ -33,7 +33,7 @@ from optimizer.record import record
 from reactive.api import clock as clocks
 from reactive.api.columns import is_parameter
 from reactive.engine.codegen.loop_expressions import Shallow
-from reactive.languages.sql.terms.common_types import Dialect
+from reactive.languages.sql.terms.common_types import OWN_SCHEMAS, SCHEMA, Dialect
 from reactive.languages.sql.terms.errors import (
     line_and_column,
     nearest,
@@ -338,11 +338,17 @@ class Scope:
         return (*names, *own[len(names) :])
 
     def check_schema(self, node: exp.Expr) -> None:
-        """Check that a table or column is of the only schema that there is, if it names one."""
+        """Check that the schema of a table or column is there, if it names one."""
         strange = strange_schema(node)
-        if strange is not None:
+        asked = node.meta.get(SCHEMA) if strange is None else strange.name
+        known = self.environment.catalog.schema_names()
+        if asked is not None and (strange is not None or asked.casefold() not in known):
             raise self.error(
-                strange, f"there is no schema {strange.name!r}", "name tables without a schema"
+                node,
+                f"there is no schema {asked!r}{nearest(asked, known)}",
+                f"create schema {asked}; there are {', '.join(['main', *known])}"
+                if known
+                else f"create schema {asked}, or name tables without a schema",
             )
 
     def refuse_unread(self, tree: exp.Expr) -> None:
@@ -508,9 +514,6 @@ class Scope:
 
 
 # A SQL text that is read: its dialect, its parameters, and where its nodes stand in it.
-
-OWN_SCHEMAS = ("main", "memory", "public")
-"""Names of the schema and the catalog that all tables are in, in DuckDB, SQLite and Postgres."""
 
 
 def strange_schema(node: exp.Expr) -> exp.Expr | None:

@@ -334,6 +334,8 @@ class Catalog:
         """Those views with the views that find rows by the UNIQUE columns, by identity."""
         self.is_altering = False
         """True while ALTER TABLE replaces a table, whose constraints are made again."""
+        self.spaces: dict[str, None] = {}
+        """The folded names of schemas that CREATE SCHEMA has made."""
         self.standing: dict[str, Any] = {}
         """Tables by folded names that stand in for those that ALTER TABLE replaces."""
         self.indexes: dict[str, tuple[int, list[Any]]] = {}
@@ -405,6 +407,14 @@ class Catalog:
         if self.stored is not None and self.stored.open("view", name):
             return self.find(name)
         return None
+
+    def schema_names(self) -> list[str]:
+        """Return the folded names of the schemas of users, which were made or have tables."""
+        tables = (table.name or "" for table in self.engine.tables.values())
+        stored = () if self.stored is None else self.stored.names()
+        named = (name.partition(".") for name in (*tables, *self.views, *self.kept, *stored))
+        inside = (first.casefold() for first, dot, _ in named if dot)
+        return list(dict.fromkeys((*self.spaces, *inside)))
 
     def schema_of(self, table: Any) -> BindingSchema:
         """Return the columns of a table."""

@@ -17,7 +17,7 @@ from reactive.engine.runtime.large_stack import call_with_any_stack
 from reactive.languages.sql.postgres.grammar import PostgresGrammar
 from reactive.languages.sql.sqlite.grammar import SQLiteGrammar
 from reactive.languages.sql.terms.common_types import Dialect
-from reactive.languages.sql.terms.errors import error_at, nesting_error, record_arguments
+from reactive.languages.sql.terms.errors import error_at, nesting_error, peek, record_arguments
 from reactive.languages.sql.text.grammar import DuckDBGrammar
 
 TOO_MANY = re.compile(r"arguments \((\d+)\) is greater than the maximum number .* \((\d+)\)")
@@ -59,7 +59,17 @@ def parse_statements(text: str, dialect: Dialect, parameters: Container[str] = (
         raise nesting_error(text, None) from None
     except Exception as error:  # the parser stumbles over some texts
         raise PlanError(f"this is no SQL that can be read\n  {text.strip()[:60]}") from error
-    return [each for each in found if each is not None]
+    trees = [each for each in found if each is not None]
+    return [_with_flat_names(each) for each in trees] if "." in text else trees
+
+
+def _with_flat_names(tree: Any) -> Any:
+    """Return a statement in which a table of a schema has its name in the database."""
+    if all(peek(node, "db") is None for node in tree.find_all(exp.Table)):
+        return tree
+    from reactive.languages.sql.text.schemas import with_flat_names
+
+    return with_flat_names(tree)
 
 
 def _grammar(dialect: Dialect) -> Any:
