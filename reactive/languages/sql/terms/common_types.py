@@ -240,7 +240,7 @@ class Dialect:
 OWN_SCHEMAS = ("main", "memory", "public", "postgres")
 """Names of the schema and the catalog that tables without one are in, in all dialects."""
 SCHEMA = "schema"
-"""Key in the notes of a node: the name of the schema that was written for it."""
+"""Key in the notes of a table: the node of the schema that was written for it."""
 DUCKDB = Dialect("duckdb", False, "infinity", True, True, False)
 POSTGRES = Dialect("postgres", True, "error", True, False, False)
 SQLITE = Dialect("sqlite", True, "null", False, False, True)

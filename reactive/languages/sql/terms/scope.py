@@ -340,11 +340,13 @@ class Scope:
     def check_schema(self, node: exp.Expr) -> None:
         """Check that the schema of a table or column is there, if it names one."""
         strange = strange_schema(node)
-        asked = node.meta.get(SCHEMA) if strange is None else strange.name
-        known = self.environment.catalog.schema_names()
-        if asked is not None and (strange is not None or asked.casefold() not in known):
+        part = node.meta.get(SCHEMA) if strange is None else strange
+        if part is None:
+            return
+        asked, known = part.name, self.environment.catalog.schema_names()
+        if strange is not None or asked.casefold() not in known:
             raise self.error(
-                node,
+                part,
                 f"there is no schema {asked!r}{nearest(asked, known)}",
                 f"create schema {asked}; there are {', '.join(['main', *known])}"
                 if known

@@ -45,7 +45,7 @@ def with_flat_names(tree: Any) -> Any:
     if isinstance(tree, exp.Alter) and tree.this.meta.get(SCHEMA):
         for action in tree.args.get("actions") or ():
             if isinstance(action, exp.AlterRename) and not action.this.db:
-                action.this.set("db", exp.to_identifier(tree.this.meta[SCHEMA], quoted=True))
+                action.this.set("db", tree.this.meta[SCHEMA].copy())
                 _flatten(action.this, shared)
     return tree
 
@@ -106,8 +106,8 @@ def _schema_of(node: Any) -> str:
 
 def _flatten(node: Any, shared: set[str]) -> None:
     """Give a table its name in the database; its alias is its own name, if no other has it."""
-    schema, name = node.args["db"].name, node.name
-    flat = f"{schema}.{name}"
+    schema, name = node.args["db"], node.name
+    flat = f"{schema.name}.{name}"
     node.meta[SCHEMA] = schema
     node.set("this", exp.to_identifier(flat, quoted=True))
     node.set("db", None)
