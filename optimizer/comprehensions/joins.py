@@ -41,11 +41,8 @@ def read_dictionary(node: ast.DictComp, reader: Any, reading: Any) -> Rows | Non
     Return None for any other one: it has all of its keys.
     """
     call = node.value
-    if not isinstance(call, ast.Call):
-        return None
+    assert isinstance(call, ast.Call)
     lattice = touching.constant_of(call.func, reader)
-    if not reading.engine.is_lattice(lattice):
-        return None
     _check_join(call, reader)
     known = [entry.is_called for entry in reading.active]
     for entry in reading.active:

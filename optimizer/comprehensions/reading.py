@@ -27,15 +27,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
-from optimizer.comprehensions import (
-    calls,
-    consumers,
-    generators,
-    joins,
-    loops,
-    touching,
-    unions,
-)
+from optimizer.comprehensions import calls, consumers, generators, loops, touching, unions
 from optimizer.comprehensions.consumers import Engine
 from optimizer.comprehensions.generators import (
     Scope,
@@ -181,10 +173,19 @@ class QueryReader:
 
     def read_join(self, node: ast.Call, lattice: Any, reader: Any) -> Expr | None:
         """Read a call of a lattice as the aggregate of its values; None without a relation."""
+        from optimizer.comprehensions import joins
+
         return joins.read_join(node, lattice, reader, self)
 
     def read_dictionary(self, node: ast.DictComp, reader: Any) -> Rows | None:
         """Read a recursive dictionary of joined values as pairs; None for any other one."""
+        call = node.value
+        if not isinstance(call, ast.Call):
+            return None
+        if not self.engine.is_lattice(touching.constant_of(call.func, reader)):
+            return None
+        from optimizer.comprehensions import joins
+
         return joins.read_dictionary(node, reader, self)
 
     def truth(self, node: ast.expr, reader: Any) -> Expr | bool:

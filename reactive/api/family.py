@@ -47,11 +47,10 @@ from optimizer.comprehensions.calls import CalledTooEarly
 from optimizer.errors import PlanError
 from optimizer.plans.check_reads import check_every_read
 from optimizer.plans.properties import tables
-from reactive.api import window_bindings
+from reactive.api import equal_rows, window_bindings
 from reactive.api.columns import check_noticed, kind_shown
 from reactive.api.comprehending import Comprehending, QueryText, plain
 from reactive.api.each_row import relation_of
-from reactive.api.equal_rows import same_as_bags
 from reactive.api.family_parameters import count_parameters, exactly
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.api.table import Table
@@ -576,7 +575,7 @@ def _compare_bags(mine: list[Any], theirs: list[Any]) -> str | None:
     """
     form = form_of(mine)
     expected = [canonical(alike(row, form)) for row in theirs]
-    if same_as_bags([(row, 1) for row in mine], expected):
+    if equal_rows.same_as_bags([(row, 1) for row in mine], expected):
         return None
     left, right = Bag(mine), Bag(expected)
     return (

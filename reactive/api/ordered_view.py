@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
-from reactive.api.equal_rows import same_in_order
+from reactive.api import equal_rows
 from reactive.api.relation import OrderedRelation
 from reactive.api.view import View
 from reactive.engine.collections.zset import Pair, Row
@@ -97,7 +97,7 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
         return rows.index(row, start, len(rows) if stop is None else stop)
 
     def _has_rows(self, other: list[Any] | tuple[Any, ...]) -> bool:
-        return same_in_order(self._all_rows(), other)
+        return equal_rows.same_in_order(self._all_rows(), other)
 
     def _first_rows(self, n: int) -> list[Any]:
         with self._reading():

@@ -15,6 +15,7 @@ LAZY_MODULES = (
     "reactive.api.clock",
     "reactive.api.comprehending",
     "reactive.api.display",
+    "reactive.api.equal_rows",
     "reactive.api.expiry",
     "reactive.api.extended",
     "reactive.api.family",

@@ -19,6 +19,7 @@ from reactive.languages.sql.statements.table_definition import CHECKED, IS_KEY, 
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import sql_name
 from reactive.languages.sql.terms.values import NamedPlan
+from reactive.languages.sql.text.schemas import schema_names
 
 OWN = "information_schema"
 Rows = Iterator[tuple[Any, ...]]
@@ -108,7 +109,7 @@ def _place(name: str, around: Scope) -> tuple[str, str, str]:
     """Return the catalog and the schema of a table or view, and its name in the schema."""
     catalog, own = SCHEMAS[around.dialect.name]
     schema, dot, inside = name.partition(".")
-    if dot and schema.casefold() in around.environment.catalog.schema_names():
+    if dot and schema.casefold() in schema_names(around.environment.catalog):
         return catalog, schema, inside
     return catalog, own, name
 
@@ -134,7 +135,7 @@ def _type_name(kind: Any, around: Scope) -> str:
 
 def _schemata(around: Scope) -> Rows:
     catalog, schema = SCHEMAS[around.dialect.name]
-    for name in (schema, OWN, *around.environment.catalog.schema_names()):
+    for name in (schema, OWN, *schema_names(around.environment.catalog)):
         yield catalog, name
 
 

@@ -17,6 +17,7 @@ from reactive.languages.sql.statements.target import is_temporary
 from reactive.languages.sql.terms.common_types import OWN_SCHEMAS
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.values import NamedPlan
+from reactive.languages.sql.text.schemas import schema_names
 
 
 @record
@@ -168,7 +169,7 @@ def create_schema(tree: Any, around: Scope) -> int:
     _check_schemas(tree, around)
     if catalog.stored is not None and catalog.stored.has_run(around.text):
         return 0
-    if name.casefold() in (*catalog.schema_names(), *OWN_SCHEMAS):
+    if name.casefold() in (*schema_names(catalog), *OWN_SCHEMAS):
         if may_exist:
             return 0
         problem = f"there is a schema {name!r} already"
@@ -195,12 +196,12 @@ def drop_schemas(tree: Any, around: Scope, db: Any) -> int:
     around.refuse_unread(tree)
     _check_schemas(tree, around)
     for name in names:
-        if name.casefold() not in catalog.schema_names():
+        if name.casefold() not in schema_names(catalog):
             if may_miss:
                 continue
             if name.casefold() in OWN_SCHEMAS:
                 raise around.error(tree, f"the schema {name!r} cannot be dropped")
-            known = ", ".join(catalog.schema_names()) or "none"
+            known = ", ".join(schema_names(catalog)) or "none"
             raise around.error(tree, f"there is no schema {name!r}", f"there are {known}")
         if catalog.stored is not None:
             catalog.stored.open_all()

@@ -341,17 +341,10 @@ class Scope:
         """Check that the schema of a table or column is there, if it names one."""
         strange = strange_schema(node)
         part = node.meta.get(SCHEMA) if strange is None else strange
-        if part is None:
-            return
-        asked, known = part.name, self.environment.catalog.schema_names()
-        if strange is not None or asked.casefold() not in known:
-            raise self.error(
-                part,
-                f"there is no schema {asked!r}{nearest(asked, known)}",
-                f"create schema {asked}; there are {', '.join(['main', *known])}"
-                if known
-                else f"create schema {asked}, or name tables without a schema",
-            )
+        if part is not None:
+            from reactive.languages.sql.text.schemas import check_known
+
+            check_known(part, self, is_strange=strange is not None)
 
     def refuse_unread(self, tree: exp.Expr) -> None:
         """Check, before a statement takes effect, that everything that it says was read."""

@@ -408,14 +408,6 @@ class Catalog:
             return self.find(name)
         return None
 
-    def schema_names(self) -> list[str]:
-        """Return the folded names of the schemas of users, which were made or have tables."""
-        tables = (table.name or "" for table in self.engine.tables.values())
-        stored = () if self.stored is None else self.stored.names()
-        named = (name.partition(".") for name in (*tables, *self.views, *self.kept, *stored))
-        inside = (first.casefold() for first, dot, _ in named if dot)
-        return list(dict.fromkeys((*self.spaces, *inside)))
-
     def schema_of(self, table: Any) -> BindingSchema:
         """Return the columns of a table."""
         declared = self.schemas.get(table.plan.number)

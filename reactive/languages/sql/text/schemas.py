@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from optimizer.errors import PlanError
 from reactive.languages.sql.terms.common_types import OWN_SCHEMAS, SCHEMA
+from reactive.languages.sql.terms.errors import nearest
 
 OF_SYSTEM = ("information_schema", "pg_catalog")
 DEFINING = (
@@ -23,6 +24,23 @@ DEFINING = (
     *(exp.TruncateTable, exp.Comment),
 )
 """Nodes whose table has no alias."""
+
+
+def schema_names(catalog: Any) -> list[str]:
+    """Return the folded names of the schemas of users, which were made or have tables."""
+    tables = (table.name or "" for table in catalog.engine.tables.values())
+    stored = () if catalog.stored is None else catalog.stored.names()
+    every = (*tables, *catalog.views, *catalog.kept, *stored)
+    inside = (first.casefold() for first, dot, _ in (n.partition(".") for n in every) if dot)
+    return list(dict.fromkeys((*catalog.spaces, *inside)))
+
+
+def check_known(part: Any, around: Any, *, is_strange: bool) -> None:
+    """Raise `PlanError` for a schema that is not there; a strange one cannot be meant here."""
+    asked, known = part.name, schema_names(around.environment.catalog)
+    if is_strange or asked.casefold() not in known:
+        remedy = f"create schema {asked}; there are {', '.join(['main', *known])}"
+        raise around.error(part, f"there is no schema {asked!r}{nearest(asked, known)}", remedy)
 
 
 def with_flat_names(tree: Any) -> Any:
