@@ -39,7 +39,9 @@ Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any] | None
 Description: TypeAlias = tuple[str, str, None, None, None, None, bool]
 """Name, name of the type, and whether there may be NULL."""
 BEGINNING = re.compile(r"(?:\s+|--[^\n]*\n|/\*.*?\*/|\()*(\w*)", re.DOTALL)
-QUERIES = frozenset({"select", "with", "values", "from", "show", "describe", "desc", "explain"})
+QUERIES = frozenset(
+    {"select", "with", "values", "from", "show", "describe", "desc", "explain", "pragma"}
+)
 ENDS = {"commit": "commit", "end": "commit", "rollback": "rollback", "abort": "rollback"}
 """The method that a statement about a transaction stands for; another one is `begin`."""
 OF_TRANSACTION = re.compile(

@@ -24,9 +24,10 @@ from reactive.languages.sql.text.read import LEFT_ALONE, parse_statement
 
 Asked: TypeAlias = tuple[str, Mapping[str, Any]]
 """A text and its parameters."""
-QUERY = re.compile(r"\s*(show|describe|desc|explain|execute)\b\s*(.*?)[\s;]*\Z", re.I | re.DOTALL)
+REST = r"\b\s*(.*?)[\s;]*\Z"
+QUERY = re.compile(r"\s*(show|describe|desc|explain|execute|pragma)" + REST, re.I | re.DOTALL)
 STATEMENT = re.compile(
-    r"\s*(prepare|execute|deallocate|refresh)\b\s*(.*?)[\s;]*\Z", re.I | re.DOTALL
+    r"\s*(prepare|execute|deallocate|refresh|set|reset|use|pragma)" + REST, re.I | re.DOTALL
 )
 PREPARED = re.compile(r"(\w+)\s*(?:\([^)]*\)\s*)?as\s+(.*)\Z", re.I | re.DOTALL)
 EXECUTED = re.compile(r"(\w+)\s*(?:\((.*)\))?\Z", re.DOTALL)
@@ -59,6 +60,10 @@ def as_query(
             return f"select line from (values {', '.join(rows)}) as t(n, line) order by n", {}
         case "execute":
             return executed(rest, around)
+        case "show" if re.fullmatch(r"[\w. ]+", rest):
+            return _settings().shown(rest, around)  # type: ignore[no-any-return]
+        case "pragma":
+            return _settings().pragma(rest, around)  # type: ignore[no-any-return]
     raise PlanError(f"{word.upper()} {rest[:40]} is not supported\n  show tables; describe t")
 
 
@@ -68,7 +73,10 @@ DESCRIBED = """select column_name, data_type as column_type, is_nullable, column
 
 
 def run_command(word: str, rest: str, around: Scope) -> Asked | None:
-    """Run a command about prepared statements; return the statement of EXECUTE, else None."""
+    """Run a command about prepared statements or settings.
+
+    Return the statement of EXECUTE, else None.
+    """
     catalog = around.environment.catalog
     match word.lower():
         case "prepare":
@@ -90,6 +98,14 @@ def run_command(word: str, rest: str, around: Scope) -> Asked | None:
                 raise PlanError(f"REFRESH {rest[:40]} is not supported: views are always fresh")
         case "execute":
             return executed(rest, around)
+        case "set":
+            _settings().set_value(rest, around)
+        case "use":
+            _settings().set_value(f"schema {rest}", around)
+        case "reset":
+            _settings().reset(rest, around)
+        case "pragma":
+            _settings().pragma(rest, around)
     return None
 
 
@@ -129,14 +145,40 @@ def _unknown(name: str, catalog: Any) -> PlanError:
     )
 
 
+OF_SETTINGS = "current_setting()"
+
+
+def _settings() -> Any:
+    """Return the module of settings, which few programs need."""
+    from reactive.languages.sql.statements import settings
+
+    return settings
+
+
+def _setting(node: Any, around: Scope) -> Any:
+    """Return the value of `current_setting(name)`; NULL for an unknown one that may be missing."""
+    name, *rest = node.expressions
+    if not isinstance(name, exp.Literal):
+        raise around.error(node, "current_setting() takes the name of a setting")
+    around.environment.from_catalog.add(OF_SETTINGS)  # no table: the query is read each time
+    try:
+        return exp.Literal.string(_settings().value_of(name.name, around))
+    except PlanError:
+        if rest and isinstance(rest[0], exp.Boolean) and rest[0].this:
+            return exp.null()
+        raise
+
+
 def system_value(node: Any, around: Scope) -> Any:
     """Return the constant of a function that clients ask at connection; None of another node."""
     name = getattr(node, "key", "")
     if isinstance(node, exp.Anonymous):
         name = node.name.lower().replace("_", "")
         name = "currentversion" if name in ("version", "sqliteversion") else name
-        if node.expressions:
-            return None
+    if name == "currentsetting" and 0 < len(node.expressions) < 3:
+        return _setting(node, around)
+    if node.args.get("expressions"):
+        return None
     value = {
         "currentversion": "reactive-collections",
         "currentschema": "public" if around.dialect.name == "postgres" else "main",

@@ -334,6 +334,8 @@ class Catalog:
         """Those views with the views that find rows by the UNIQUE columns, by identity."""
         self.is_altering = False
         """True while ALTER TABLE replaces a table, whose constraints are made again."""
+        self.settings: dict[str, str] = {}
+        """Values that SET has given, by the folded names of settings."""
         self.spaces: dict[str, None] = {}
         """The folded names of schemas that CREATE SCHEMA has made."""
         self.standing: dict[str, Any] = {}
