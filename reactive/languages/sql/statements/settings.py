@@ -297,9 +297,8 @@ def _declared_types(name: str, catalog: Any) -> str:
     definition = None if table is None else catalog.definitions.get(table.plan.number)
     if definition is None:
         return "c.data_type"
-    types = "".join(
-        f" when '{column.name.replace(chr(39), chr(39) * 2)}' then '{column.kind.sql('sqlite').upper()}'"
-        for column in definition.folded().create.find_all(exp.ColumnDef)
-        if column.kind is not None
-    )
+    columns = definition.folded().create.find_all(exp.ColumnDef)
+    pairs = [(each.name, each.kind.sql("sqlite").upper()) for each in columns if each.kind]
+    texts = [[exp.Literal.string(part).sql() for part in pair] for pair in pairs]
+    types = "".join(f" when {name} then {kind}" for name, kind in texts)
     return f"case c.column_name{types} else '' end" if types else "''"
