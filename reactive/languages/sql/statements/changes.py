@@ -95,7 +95,7 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
         target = ChangedTable(tree.this, around)
         returning = read_returning(tree, target, outer)
         places = inserted_places(tree, target, around)
-        rows = list(_rows_to_insert(tree, target, places, around))
+        rows = list(rows_to_insert(tree, target, places, around))
         conflict = Conflict(tree, target, around, places) if _has_conflict(tree) else None
     around.refuse_unread(tree)
     if target.numbers.given and conflict is not None:
@@ -127,13 +127,22 @@ def inserted_places(tree: Any, target: ChangedTable, around: Scope) -> list[int]
         places = [target.place(name, tree) for name in around.query(tree.expression).names]
     else:
         places = [target.place(c.name, c) for c in named]
-        places = places or _every_place(target, around)
+        places = places or _first_places(tree, target, around)
     twice = next((place for place in places if places.count(place) > 1), None)
     if twice is not None:
         name = target.schema.names[twice]
         raise around.error(tree, f"column {name!r} is named twice in INSERT")
     _check_filled(tree, target, places, around)
     return places
+
+
+def _first_places(tree: Any, target: ChangedTable, around: Scope) -> list[int]:
+    """Return the columns of an INSERT that names none; in Postgres, VALUES may have fewer."""
+    places, source = _every_place(target, around), tree.expression
+    if around.dialect.name != "postgres" or not isinstance(source, exp.Values):
+        return places
+    first = source.expressions[0]
+    return places[: len(first.expressions) if isinstance(first, exp.Tuple) else 1]
 
 
 def _every_place(target: ChangedTable, around: Scope) -> list[int]:
@@ -185,7 +194,7 @@ def defaults_of(target: ChangedTable) -> list[Any]:
     return defaults
 
 
-def _rows_to_insert(
+def rows_to_insert(
     tree: Any, target: ChangedTable, places: list[int], around: Scope
 ) -> Iterator[Any]:
     """Yield the rows that are inserted, with defaults for the columns that are not named."""
@@ -359,6 +368,10 @@ def run(tree: Any, around: Scope, db: Any) -> int:
             return delete(tree, around, db)
         case exp.Alter():
             return alter(tree, around, db)
+        case exp.Merge():
+            from reactive.languages.sql.statements.merge import merge
+
+            return merge(tree, around, db)
         case exp.TruncateTable():
             return truncate(tree, around, db)
         case exp.Comment():

@@ -83,6 +83,10 @@ def create(tree: Any, around: Scope, db: Any) -> int:
     if not _may_make(tree, name, around):
         return 0
     _check_properties(tree, kind, around)
+    like = tree.this.find(exp.LikeProperty) if isinstance(tree.this, exp.Schema) else None
+    if like is not None:
+        problem = f"{like.sql().upper()} in CREATE TABLE is not supported"
+        raise around.error(like, problem, "name the columns, or create table t as select ...")
     if kind == "VIEW":
         drop = partial(_drop_replaced, tree, name, kind, around, db)
         create_view(tree, name, around, drop, is_stored=not is_temporary)
