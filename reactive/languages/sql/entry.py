@@ -121,6 +121,10 @@ def execute(db: Any, text: str, parameters: Mapping[str, Any], returned: list[An
         return 0 if asked is None else execute(db, *asked, returned)
     tree, around = _read_statement(engine, text, parameters)
     around.environment.returned = returned
+    if isinstance(tree, exp.Merge):
+        from reactive.languages.sql.statements.merge import merge
+
+        return merge(tree, around, db)
     return run(tree, around, db)
 
 

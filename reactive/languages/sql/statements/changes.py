@@ -368,10 +368,6 @@ def run(tree: Any, around: Scope, db: Any) -> int:
             return delete(tree, around, db)
         case exp.Alter():
             return alter(tree, around, db)
-        case exp.Merge():
-            from reactive.languages.sql.statements.merge import merge
-
-            return merge(tree, around, db)
         case exp.TruncateTable():
             return truncate(tree, around, db)
         case exp.Comment():
