@@ -657,9 +657,11 @@ class Database(Uncopyable, Closeable):
         >>> db.execute("delete from words where id > 1 returning word").rows
         [Row(word='be')]
         """
-        returned = list[Any]()
-        count = sql().execute(self, text, parameters, returned)
-        return RowCount(count, returned[1] if returned else None)
+        returned: list[Any] = []
+        count = RowCount(sql().execute(self, text, parameters, returned))
+        if returned:
+            count.rows = returned[1]
+        return count
 
     @overload
     def query(  # type: ignore[overload-overlap]  # a mapping is iterable, and anything a value

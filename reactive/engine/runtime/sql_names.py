@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Sequence
 from typing import Any, Literal, TypeAlias
 
 from optimizer.errors import PlanError
@@ -53,21 +53,11 @@ def unique_name_among(name: str, others: Container[str]) -> str:
 class RowCount(int):
     """The number of rows that a statement has changed, and the rows of its RETURNING.
 
-    rows: named tuples of the columns of RETURNING, in the order of the changes; empty without it.
+    rows: the named tuples of RETURNING, in the order of the changes; () without it.
 
     >>> count = RowCount(2)
     >>> count, count.rows
-    (2, [])
+    (2, ())
     """
 
-    rows: list[Any]
-
-    def __new__(cls, count: int, rows: list[Any] | None = None) -> RowCount:
-        """Create a number of rows."""
-        made = super().__new__(cls, count)
-        made.rows = [] if rows is None else rows
-        return made
-
-    def __reduce__(self) -> tuple[type[RowCount], tuple[int, list[Any]]]:
-        """Return the number and the rows, for `copy` and `pickle`."""
-        return RowCount, (int(self), self.rows)
+    rows: Sequence[Any] = ()

@@ -353,7 +353,7 @@ def test_columns_of_arrays_and_structs(kind: str) -> None:
 def test_a_count_of_rows_has_the_rows_of_returning(dialect: Any) -> None:
     db = Database(dialect=dialect)
     db.execute("create table t (id integer primary key, a integer)")
-    assert db.execute("insert into t values (1, 1)").rows == []
+    assert db.execute("insert into t values (1, 1)").rows == ()
     for text, found in (
         ("insert into t values (2, 2), (3, 2) returning id", [(2,), (3,)]),
         ("insert into t values (1, 2) on conflict (id) do update set a = 5 returning a", [(5,)]),
