@@ -146,6 +146,26 @@ def test_what_is_not_there_is_said(text: str, problem: str) -> None:
     assert rows(db, "select * from app.t") == []
 
 
+def test_commands_show_the_table_that_is_named() -> None:
+    db, other = Database(dialect="duckdb"), duckdb.connect()
+    for text in (
+        "create schema app",
+        "create table t (id integer primary key, a text not null)",
+        "create table app.t (id integer primary key, b integer)",
+    ):
+        db.execute(text)
+        other.execute(text)
+    for name in ("t", "app.t", "main.t"):
+        expected = [row[:2] for row in other.execute(f"describe {name}").fetchall()]
+        own = [row[:2] for row in rows(db, f"describe {name}")]
+        assert [column for column, _ in own] == sorted(column for column, _ in expected)
+        found = [row[:2] for row in rows(db, f"pragma table_info('{name}')")]
+        assert found == [
+            row[:2] for row in other.execute(f"pragma table_info('{name}')").fetchall()
+        ]
+    assert rows(db, "show tables") == other.execute("show tables").fetchall() == [("t",)]
+
+
 def test_sqlite_has_no_schemas() -> None:
     db = Database(dialect="sqlite")
     for text in ("create schema app", "drop schema app"):

@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from optimizer.errors import PlanError
 from reactive.languages.sql.queries.grouping import evaluated_constant
+from reactive.languages.sql.statements.system_tables import TABLES_SHOWN, named_place
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.text.read import LEFT_ALONE, parse_statement
@@ -43,14 +44,11 @@ def as_query(
     """
     match word.lower():
         case "show" if rest.lower() in ("tables", "all tables"):
-            return "select table_name as name from information_schema.tables order by 1", {}
+            return TABLES_SHOWN, {}
         case "describe" | "desc":
             name = rest.removeprefix("table ").strip().strip('"')
-            catalog = around.environment.catalog
-            if catalog.find(name) is None:
-                near = nearest(name, catalog.names())
-                raise PlanError(f"there is no table or view {name!r}{near}")
-            return DESCRIBED, {"described": name.casefold()}
+            schema, name = named_place(name, around)
+            return DESCRIBED, {"described": name, "of_schema": schema}
         case "explain":
             is_run = re.match(r"analy[sz]e\b", rest, re.I)
             lines = explain(rest[is_run.end() :] if is_run else rest, bool(is_run))
@@ -69,6 +67,7 @@ def as_query(
 
 DESCRIBED = """select column_name, data_type as column_type, is_nullable, column_default
     from information_schema.columns where lower(table_name) = :described
+    and lower(table_schema) = :of_schema
     order by ordinal_position"""
 
 

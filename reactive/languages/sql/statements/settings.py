@@ -20,6 +20,7 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer.errors import PlanError
+from reactive.languages.sql.statements.system_tables import TABLES_SHOWN, named_place
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.scope import Scope
 
@@ -257,7 +258,7 @@ def pragma(rest: str, around: Scope) -> tuple[str, dict[str, Any]]:
     if word in ("table_info", "table_xinfo") and call is not None:
         return table_info(_plain(call[2]), around)
     if word in ("show_tables", "table_list") and call is None:
-        return "select table_name as name from information_schema.tables order by 1", {}
+        return TABLES_SHOWN, {}
     if word == "database_list":
         own = "main" if around.dialect.name == "sqlite" else "memory"
         return f"select 0 as seq, '{own}' as name, '' as file", {}
@@ -270,8 +271,7 @@ def pragma(rest: str, around: Scope) -> tuple[str, dict[str, Any]]:
 def table_info(name: str, around: Scope) -> tuple[str, dict[str, Any]]:
     """Return the query of the columns of a table or view, as PRAGMA table_info shows them."""
     catalog = around.environment.catalog
-    if catalog.find(name) is None:
-        raise PlanError(f"there is no table or view {name!r}{nearest(name, catalog.names())}")
+    schema, inside = named_place(name, around)
     if around.dialect.name == "sqlite":
         is_key, not_null = "coalesce(k.ordinal_position, 0)", "(c.is_nullable = 'NO')"
         kind = _declared_types(name, catalog)
@@ -282,13 +282,15 @@ def table_info(name: str, around: Scope) -> tuple[str, dict[str, Any]]:
             {not_null} as "notnull", c.column_default as dflt_value, {is_key} as pk
         from information_schema.columns c
         left join (
-            select k.table_name, k.column_name, k.ordinal_position
+            select k.table_schema, k.table_name, k.column_name, k.ordinal_position
             from information_schema.key_column_usage k
             join information_schema.table_constraints t on t.constraint_name = k.constraint_name
-                and t.table_name = k.table_name and t.constraint_type = 'PRIMARY KEY'
+                and t.table_name = k.table_name and t.table_schema = k.table_schema
+                and t.constraint_type = 'PRIMARY KEY'
         ) k on k.table_name = c.table_name and k.column_name = c.column_name
-        where lower(c.table_name) = :described order by 1"""
-    return text, {"described": name.casefold()}
+            and k.table_schema = c.table_schema
+        where lower(c.table_name) = :described and lower(c.table_schema) = :of_schema order by 1"""
+    return text, {"described": inside, "of_schema": schema}
 
 
 def _declared_types(name: str, catalog: Any) -> str:

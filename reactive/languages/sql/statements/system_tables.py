@@ -15,7 +15,10 @@ from typing import Any
 
 from sqlglot import exp
 
+from optimizer.errors import PlanError
 from reactive.languages.sql.statements.table_definition import CHECKED, IS_KEY, UNIQUE
+from reactive.languages.sql.terms.common_types import OWN_SCHEMAS
+from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import sql_name
 from reactive.languages.sql.terms.values import NamedPlan
@@ -29,6 +32,8 @@ SCHEMAS = {
     "sqlite": ("main", "main"),
 }
 """Names of the catalog and the schema that all tables are in."""
+TABLES_SHOWN = """select table_name as name from information_schema.tables
+    where table_schema in ('main', 'public') order by 1"""
 OF_POSTGRES = {
     "DOUBLE": "double precision",
     "VARCHAR": "text",
@@ -112,6 +117,22 @@ def _place(name: str, around: Scope) -> tuple[str, str, str]:
     if dot and schema.casefold() in schema_names(around.environment.catalog):
         return catalog, schema, inside
     return catalog, own, name
+
+
+def named_place(written: str, around: Scope) -> tuple[str, str]:
+    """Return the folded schema and name of a table or view that a command names, as FROM does.
+
+    Raises
+    ------
+    PlanError: there is none.
+    """
+    name, catalog = written.replace('"', ""), around.environment.catalog
+    first, dot, rest = name.partition(".")
+    flat = rest if dot and first.casefold() in OWN_SCHEMAS else name
+    if catalog.find(flat) is None:
+        raise PlanError(f"there is no table or view {name!r}{nearest(flat, catalog.names())}")
+    _, schema, inside = _place(flat, around)
+    return schema.casefold(), inside.casefold()
 
 
 def _columns(around: Scope) -> Rows:
