@@ -128,7 +128,7 @@ def files(package: str) -> list[Path]:
 
 
 class Facts(NamedTuple):
-    """What tests ask of a file.
+    """Facts of a file that tests ask for.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def modules() -> list[str]:
 
 @pytest.mark.long
 def test_examples_in_docstrings_run() -> None:
-    """They run in a process of their own: doctest searches all loaded modules for each name."""
+    """Run them in a process of their own: doctest searches all loaded modules for each name."""
     command = [sys.executable, "-m", "tests.doctests", *modules()]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])

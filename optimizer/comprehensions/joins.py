@@ -35,14 +35,13 @@ def read_join(node: ast.Call, lattice: Any, reader: Any, reading: Any) -> Expr |
     return reading.fold_rows(rows, lattice, rows.value)  # type: ignore[no-any-return]
 
 
-def read_dictionary(node: ast.DictComp, reader: Any, reading: Any) -> Rows | None:
+def read_dictionary(node: ast.DictComp, lattice: Any, reader: Any, reading: Any) -> Rows | None:
     """Read a dictionary whose values are calls of a lattice as pairs, if it is recursive.
 
     Return None for any other one: it has all of its keys.
     """
     call = node.value
     assert isinstance(call, ast.Call)
-    lattice = touching.constant_of(call.func, reader)
     _check_join(call, reader)
     known = [entry.is_called for entry in reading.active]
     for entry in reading.active:

@@ -182,11 +182,12 @@ class QueryReader:
         call = node.value
         if not isinstance(call, ast.Call):
             return None
-        if not self.engine.is_lattice(touching.constant_of(call.func, reader)):
+        lattice = touching.constant_of(call.func, reader)
+        if not self.engine.is_lattice(lattice):
             return None
         from optimizer.comprehensions import joins
 
-        return joins.read_dictionary(node, reader, self)
+        return joins.read_dictionary(node, lattice, reader, self)
 
     def truth(self, node: ast.expr, reader: Any) -> Expr | bool:
         """Return a test as an expression; a bool if only constants decide it."""

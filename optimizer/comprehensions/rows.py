@@ -131,7 +131,7 @@ class Rows(Expr):
     order: Order | None = None
     standing: Standing | None = None
     joined: Any = None
-    """Of a mapping: the lattice that joins the values of a key; `UNIQUE` for one row per key."""
+    """Lattice that joins the values of a mapping's key; `UNIQUE` for one row per key."""
 
     @property
     def value(self) -> Expr:

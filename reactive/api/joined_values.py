@@ -227,7 +227,7 @@ def _by_name(fields: tuple[Field, ...] | None, read: tuple[Field, ...]) -> tuple
 
 
 class EmptyResult(set[Any]):
-    """What a recursion begins with: the empty set, or the empty dictionary."""
+    """Result with which a recursion begins: the empty set, or the empty dictionary."""
 
     def items(self) -> tuple[()]:
         """Return no pairs, keys or values."""

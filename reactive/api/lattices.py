@@ -228,7 +228,7 @@ _DRAWN: dict[Any, Callable[[Random], Any]] = {
     _common_prefix: lambda random: "".join(random.choices("ab", k=random.randrange(5))),
     _interval: lambda random: tuple(sorted(_drawn_number(random) for _ in range(2))),
 }
-"""How a value of a ready lattice is drawn, by its join."""
+"""Functions that draw a value of a ready lattice, by its join."""
 
 
 def flat(of: Of | None = None) -> Lattice[Any]:

@@ -55,9 +55,10 @@ def with_flat_names(tree: Any) -> Any:
         for node in named:  # an index is found by its own name
             node.set("db", None)
         return tree
-    shared = _names_of_several(tree, named)
+    places = {(_schema_of(node), node.name.casefold()) for node in named}
+    shared = _names_of_several(tree, places)
     for column in list(tree.find_all(exp.Column)):
-        _name_table(column, named, shared)
+        _name_table(column, places, shared)
     for node in named:
         _flatten(node, shared)
     if isinstance(tree, exp.Alter) and tree.this.meta.get(SCHEMA):
@@ -68,23 +69,22 @@ def with_flat_names(tree: Any) -> Any:
     return tree
 
 
-def _names_of_several(tree: Any, named: list[Any]) -> set[str]:
+def _names_of_several(tree: Any, places: set[tuple[str, str]]) -> set[str]:
     """Return the folded names of tables of schemas that other things in a statement have, too."""
-    own = {(_schema_of(node), node.name.casefold()) for node in named}
     others = {
         node.alias_or_name.casefold()
         for node in tree.find_all(exp.Table, exp.Subquery, exp.CTE)
         if not (isinstance(node, exp.Table) and _schema_of(node) and not node.alias)
     }
-    names = [name for _, name in own]
+    names = [name for _, name in places]
     return {name for name in names if name in others or names.count(name) > 1}
 
 
-def _name_table(column: Any, named: list[Any], shared: set[str]) -> None:
+def _name_table(column: Any, places: set[tuple[str, str]], shared: set[str]) -> None:
     """Let a column of a table of a schema name this table, by its alias."""
     part, table = column.args.get("db"), column.table.casefold()
     if part is not None:
-        if (part.name.casefold(), table) not in {(_schema_of(n), n.name.casefold()) for n in named}:
+        if (part.name.casefold(), table) not in places:
             return
         column.set("db", None)
         if table in shared:
