@@ -18,6 +18,7 @@ from reactive.api import display, equal_rows, family, literal
 from reactive.api import stats as statistics
 from reactive.api.borders import making
 from reactive.api.each_row import each_row, only_row
+from reactive.api.explained import Explained
 from reactive.api.framed import KeepsChanges, ToFrames
 from reactive.api.keyed_rows import optimistic_read
 from reactive.api.relation import Relation
@@ -55,7 +56,7 @@ LEAF = "(node := self._node) is not None and not node.deferred"
 
 
 @boundary
-class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
+class View(Closeable, ToFrames, KeepsChanges, Explained[*Ts], Relation[*Ts]):
     """The rows of a relation, up to date after every commit. `Relation.materialize` makes it.
 
     `len` and iteration count copies, as in a bag; `items` and `zset().items()` have each row once,

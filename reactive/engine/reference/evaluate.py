@@ -266,9 +266,9 @@ def define_queries(
             each.close()
 
 
-def evaluate_part(node: plan.Node, given: Variables) -> Bag:
-    """Return the rows of a query that reads no table, only given relations."""
-    return _Evaluation(lambda table: (), SILENT).rows(node, given)
+def evaluate_part(node: plan.Node, given: Variables, tables: Tables = lambda table: ()) -> Bag:
+    """Return the rows of a part of a query, for given rows of the recursions around it."""
+    return _Evaluation(tables, SILENT).rows(node, given)
 
 
 def through(chain: Sequence[plan.Node], pairs: Iterable[Pair]) -> Iterable[Pair]:

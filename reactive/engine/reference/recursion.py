@@ -130,7 +130,7 @@ class _Fixpoint:
         """Start again, with all relations empty."""
         own = [(self._node.level, index) for index in range(len(self._node.bodies))]
         self._circuit = _Circuit(self._node.bodies, self._outside, (*self._around, *own))
-        self._relations = [_relation_change(best) for best in self._node.best]
+        self._relations = [relation_change(best) for best in self._node.best]
         self._rows = [Bag() for _ in own]
         self._has_begun = False
 
@@ -182,7 +182,7 @@ def _shrinks(changes: Iterable[Bag]) -> bool:
     return any(weight < 0 for change in changes for weight in change.values())
 
 
-def _relation_change(
+def relation_change(
     best: plan.Best | plan.JoinedValue | None,
 ) -> _DistinctRows | _BestRows | _JoinedRows:
     """Return what makes the change of a relation of the change of its body."""

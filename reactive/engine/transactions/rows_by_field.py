@@ -80,16 +80,18 @@ class RowsByField:
         """Drop all indexes."""
         self._calls, self._indexes, self._deltas, self._waiting = {}, {}, [], 0
 
-    def find(self, equations: Sequence[Equation], held: Sequence[Pair] | Any) -> list[Row] | None:
+    def find(
+        self, equations: Sequence[Equation], held: Sequence[Pair] | Any, *, made_at: int = FIRST
+    ) -> list[Row] | None:
         """Return all rows of the last commit that satisfy the equations, and perhaps others.
 
         Return None if they cannot be found. `held` has all rows, as a store; None if these are not
-        the rows of the last commit.
+        the rows of the last commit. The call of number `made_at` for a field makes its index.
         """
         self._catch_up()
         best: list[Row] | None = None
         for field, values in equations:
-            index = self._index(field, held)
+            index = self._index(field, held, made_at)
             if index is None:
                 break  # a later equation is not asked if this one raises
             rows = index.rows_of(values, best)
@@ -98,12 +100,12 @@ class RowsByField:
                 break
         return best
 
-    def _index(self, field: Field, held: Any) -> _Index | None:
+    def _index(self, field: Field, held: Any, made_at: int) -> _Index | None:
         """Return the index by a field; None if there is none yet, or cannot be one."""
         if field in self._indexes or held is None:
             return self._indexes.get(field)
         calls = self._calls[field] = self._calls.get(field, 0) + 1
-        if calls < FIRST:
+        if calls < made_at:
             return None
         made = _Index(field)
         self._indexes[field] = made if made.change(held.pairs()) else None

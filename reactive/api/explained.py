@@ -1,0 +1,101 @@
+"""Questions about the rows of a view: why a row is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVarTuple
+
+from reactive.api import proving
+from reactive.engine.runtime.boundary import boundary
+
+if TYPE_CHECKING:
+    from reactive.api.obstacles import WhyNot
+    from reactive.api.proofs import Proof
+
+Ts = TypeVarTuple("Ts")
+
+
+@boundary
+class Explained(Generic[*Ts]):
+    """Base of views: they tell why a row is there."""
+
+    _explainer: Any = None
+
+    def why(self, row: Any) -> Proof:
+        """Return the lowest proof of a row: how it is made of rows of tables.
+
+        Of several proofs it is one of the least height, and among those one with few facts. A view
+        of groups takes the key of a group, too.
+
+        Cost: of the rows found backwards from the row, through indexes. The first question makes
+        the indexes, and views of recursions where the query runs none that has all their rows; the
+        indexes are made again after a commit, except those of single fields of tables.
+        Nothing is kept before the first question. Source: Soufflé's proof trees; here the heights
+        are found and not stored.
+
+        Raises
+        ------
+        PlanError: the view does not have the row; or no proof was found, as may be for callables
+            that are not deterministic.
+        TableError: the query reads a table that is not stored.
+        TransactionError: a transaction is open that has changed something.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> edges = db.table(tuple[int, int], name="edges")
+        >>> edges.add_all([(1, 2), (2, 3)])
+        >>> view = edges.select(lambda e: e[0] + e[1]).materialize("sums")
+        >>> proof = view.why(5)
+        >>> proof.name, proof.row, proof.facts()
+        ('sums', 5, [('edges', (2, 3))])
+        """
+        with self._reading():  # type: ignore[attr-defined]
+            return proving.explainer_of(self).why(proving.row_in(self, row))
+
+    def whys(self, row: Any) -> Iterator[Proof]:
+        """Yield all proofs of a row that do not contain themselves, each found when asked for.
+
+        Their number may be exponential in the height. The rows must not change between two of them.
+
+        >>> from reactive import Database
+        >>> names = Database().table(tuple[str, int], name="names")
+        >>> names.add_all([("a", 1), ("a", 2)])
+        >>> view = names.select(lambda n: n[0]).distinct().materialize()
+        >>> [proof.facts() for proof in view.whys("a")]
+        [[('names', ('a', 1))], [('names', ('a', 2))]]
+        """
+        with self._reading():  # type: ignore[attr-defined]
+            found = proving.explainer_of(self).whys(proving.row_in(self, row))
+        while True:
+            with self._reading():  # type: ignore[attr-defined]
+                proof = next(found, None)
+            if proof is None:
+                return
+            yield proof
+
+    def why_not(self, row: Any = None, /, **fields: Any) -> WhyNot:
+        """Return why a row is not in the view, or no row with some values of fields.
+
+        For each way to the row, that is what holds and what fails: missing rows of tables, a
+        condition that is false, a row that is in the way, a place beyond a limit. Where the wanted
+        values decide a whole row of a table, that row is named, and if adding the missing rows
+        makes the row, the way is complete.
+
+        Cost: as of `why`; of each input a few rows are followed.
+        Source: Lee, Ludäscher, Glavic, PUG, VLDB Journal 2019.
+
+        Raises
+        ------
+        PlanError: the view has the row.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> edges = db.table(tuple[int, int], name="edges")
+        >>> edges.add_all([(1, 2), (2, 3)])
+        >>> hops = edges.join(edges, on=lambda a, b: a[1] == b[0])
+        >>> view = hops.select(lambda a, b: (a[0], b[1])).materialize("hops")
+        >>> print(view.why_not((1, 4))[0])
+        edges (2, 4) is missing; edges (1, 2) holds
+        """
+        with self._reading():  # type: ignore[attr-defined]
+            return proving.explainer_of(self).why_not(row, fields)
