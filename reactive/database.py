@@ -36,6 +36,7 @@ from reactive.engine.runtime.foreign_names import OF_DATABASES
 from reactive.engine.runtime.sql_names import DialectName, RowCount, check_dialect
 from reactive.engine.storage.rows import usual_name
 from reactive.engine.transactions import prepared
+from reactive.engine.transactions import supposition as suppositions
 from reactive.engine.transactions import transaction as transactions
 from reactive.engine.transactions.engine import Engine, stop_work
 from reactive.errors import PlanError, TransactionError
@@ -1175,6 +1176,38 @@ class Database(Uncopyable, Closeable):
         except Exception as error:
             hide(error)
             raise
+
+    def suppose(self) -> suppositions.Supposition:
+        """Return a block whose changes are undone at its end: `with db.suppose(): ...`.
+
+        Inside, tables and views show the changes; `view.diff()` is how a view differs from the last
+        commit. Nothing has happened afterwards: there was no commit, no subscriber was told, and
+        rows that are equally good in an order stand where they were. A block inside another one
+        undoes its own changes. `supposed.keep()` commits the changes at the end of the block.
+
+        Other threads wait for the end of the block, readers too; do not `await` in it. Views cannot
+        be made in it, and views of which a part is elsewhere cannot be read.
+
+        Cost: of the commit and its undoing, once for each time that views are read after changes.
+
+        Raises
+        ------
+        TransactionError: a transaction is open.
+        Exception: raised by a callable of a query, where a view is read.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> edges = db.table(tuple[int, int], name="edges")
+        >>> edges.add_all([(1, 2), (2, 3)])
+        >>> ends = edges.select(lambda e: e[1]).distinct().materialize()
+        >>> with db.suppose():
+        ...     edges.remove((2, 3))
+        ...     print(sorted(ends), ends.diff().removed)
+        [2] (3,)
+        >>> sorted(ends), db.version
+        ([2, 3], 1)
+        """
+        return suppositions.Supposition(self._engine)
 
     def reread(self, *tables: Table[Any, Any]) -> None:
         """Read tables again with their `reread` callable and commit the differences, in one commit.

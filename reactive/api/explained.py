@@ -11,6 +11,7 @@ from reactive.engine.runtime.boundary import boundary
 if TYPE_CHECKING:
     from reactive.api.obstacles import WhyNot
     from reactive.api.proofs import Proof
+    from reactive.engine.dataflow.delta import Delta
 
 Ts = TypeVarTuple("Ts")
 
@@ -72,6 +73,28 @@ class Explained(Generic[*Ts]):
             if proof is None:
                 return
             yield proof
+
+    def diff(self) -> Delta[Any]:
+        """Return how the rows differ from those of the last commit, inside `db.suppose()`.
+
+        Raises
+        ------
+        TransactionError: no supposition has begun.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words = db.table(str, name="words")
+        >>> words.add_all(["to", "be"])
+        >>> lengths = words.select(len).materialize()
+        >>> with db.suppose():
+        ...     words.remove("be")
+        ...     print(lengths.diff())
+        Delta(version=2, removed=(2,))
+        >>> len(lengths)
+        2
+        """
+        with self._reading():  # type: ignore[attr-defined]
+            return proving.supposed_delta(self)
 
     def why_not(self, row: Any = None, /, **fields: Any) -> WhyNot:
         """Return why a row is not in the view, or no row with some values of fields.

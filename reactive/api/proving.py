@@ -17,13 +17,14 @@ from reactive.api.proofs import Proof
 from reactive.api.pulling import Questions, lifted
 from reactive.api.relation import Relation
 from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.dataflow.delta import Delta, with_columns
 from reactive.engine.provenance.check import check_steps
 from reactive.engine.provenance.derivations import Derivations
 from reactive.engine.provenance.goals import Absence, Goal, Members, Note, Position
 from reactive.engine.provenance.missing import Way, Ways
 from reactive.engine.provenance.search import Search, Step
 from reactive.engine.pull.wanted import wanted_row
-from reactive.errors import VerificationError
+from reactive.errors import TransactionError, VerificationError
 
 if TYPE_CHECKING:
     from optimizer.callables.source import Place
@@ -59,8 +60,6 @@ class Explainer:
             return found
 
         self.questions = Questions(view._engine, written, make_view)
-        self._version = -1
-        self._searches: dict[str, Search] = {}
 
     def why(self, row: Row) -> Proof:
         """Return the lowest proof of a row; the caller holds the lock."""
@@ -101,13 +100,9 @@ class Explainer:
 
     def _search(self, name: str, row: Row) -> tuple[Search, Goal]:
         self.questions.pull()
-        if self._version != self._engine.version:
-            self._version, self._searches = self._engine.version, {}
-        search = self._searches.get(name)
-        if search is None:
-            derivations = Derivations(self.questions, by_rounds=name == "by rounds")
-            search = self._searches[name] = Search(derivations, is_flat=name == "flat")
-        return search, search.derivations.goal(self.questions.root, row, ())
+        derivations = Derivations(self.questions, by_rounds=name == "by rounds")
+        goal = derivations.goal(self.questions.root, row, ())
+        return Search(derivations, is_flat=name == "flat"), goal
 
     def _proof(self, step: Step) -> Proof:
         """Return the proof that some steps are, with the steps of one rule together."""
@@ -291,3 +286,15 @@ def row_in(view: Any, asked: Any) -> Row:
             f"{asked!r:.100} is not in {view._called()}\n  view.why_not(row) tells what is missing"
         )
     return found
+
+
+def supposed_delta(view: Any) -> Delta[Any]:
+    """Return the delta that supposed changes make in a view; raise outside of a supposition."""
+    engine = view._engine
+    if engine.supposition is None:
+        raise TransactionError(
+            "nothing is supposed\n  with db.suppose(): make changes, and then ask view.diff()"
+        )
+    channel = view._channel
+    changes = engine.supposition.delta_of(view._node)
+    return with_columns(Delta(engine.version + 1, changes, channel.key), channel.columns)

@@ -51,7 +51,7 @@ class Questions:
         self.root = lifted(written)
         self.recursions = {each.level: each for each in recursions_in(self.root)}
         self._views: dict[tuple[Any, int], AnyView] = {}
-        self._version = -1
+        self._version: Any = None
         self._pulls: dict[Rounds, Pull] = {}
         self._sources: dict[tuple[int, Rounds], tuple[plan.Node, RowSource | None]] = {}
         self._rounds: dict[tuple[Any, Rounds], list[list[Bag]]] = {}
@@ -61,13 +61,15 @@ class Questions:
 
         rounds: for nodes inside iterations, the round whose rows their relations have.
         """
-        if self._engine.pending is not None and any(self._engine.pending):
+        supposed = self._engine.supposition
+        if supposed is None and self._engine.pending is not None and any(self._engine.pending):
             raise TransactionError(
                 "a transaction is open: its changes are in no view yet\n  ask after its end"
             )
-        if self._version != self._engine.version:
+        version = self._engine.version, None if supposed is None else supposed.state
+        if self._version != version:
             self._version, self._pulls, self._sources, self._rounds = (
-                self._engine.version,
+                version,
                 {},
                 {},
                 {},
@@ -182,7 +184,9 @@ class Questions:
                 f"table {node.name!r} is not stored\n  there are no rows that could be found"
             )
         store = table._store
-        gate, by_field = table._do.gate, (followers_of(table).by_field, store)
+        gate, by_field = table._do.gate, None
+        if self._engine.supposition is None:
+            by_field = (followers_of(table).by_field, store)
 
         def weight(row: Any) -> int:
             return int(store.count(row)) if gate.is_row(row) else 0
@@ -202,7 +206,10 @@ class Questions:
         if view is None or view.closed:
             several = len(node.inputs()) > 1 and len(node.names) > 1
             whole = plan.Component(node, index) if several else node
-            view = self._views[key] = self._open_view(whole) or self._make_view(whole)
+            view = self._open_view(whole)
+            if view is None and self._engine.supposition is not None:  # no view can be made
+                return source_of_bag(self.evaluated(whole, ()))
+            view = self._views[key] = view or self._make_view(whole)
         return _of_view(view)
 
 

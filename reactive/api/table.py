@@ -486,7 +486,9 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         self._move_to(NoMore(f"{why}\n  use the table that is there now: see db.tables()"))
 
     def _all(self) -> Iterable[Pair]:
-        """Return the rows as of the last commit."""
+        """Return the rows as of the last commit, or as they are supposed to be."""
+        if self._engine.supposition is not None and self.plan.stored:
+            return self._store.pairs()
         return self._contents()
 
     def _contents(self) -> Sequence[Pair]:

@@ -32,7 +32,7 @@ from reactive.engine.reference import verify as verifying
 from reactive.engine.runtime import closeable, foreign_names
 from reactive.engine.runtime.boundary import boundary, hide
 from reactive.engine.runtime.closeable import Closeable, Uncopyable
-from reactive.errors import ClosedError
+from reactive.errors import ClosedError, TransactionError
 
 if TYPE_CHECKING:
     from optimizer.callables.source import Place
@@ -591,6 +591,11 @@ class View(Closeable, ToFrames, KeepsChanges, Explained[*Ts], Relation[*Ts]):
         """Return the context to read in, after a flush if needed; raises if the view is closed."""
         self._check_open()
         if self._node.deferred:
+            if self._engine.supposition is not None:
+                raise TransactionError(
+                    f"{self._called()} is computed elsewhere: it cannot show what is supposed\n"
+                    "  read it outside of db.suppose()"
+                )
             self._engine.offloading.flush()
         return self._db_lock.inside()
 

@@ -127,6 +127,7 @@ LAZY_MODULES = (
     "reactive.engine.transactions.prepared",
     "reactive.engine.transactions.refusals",
     "reactive.engine.transactions.rows_by_field",
+    "reactive.engine.transactions.supposition",
     "reactive.engine.transactions.transaction",
     "reactive.languages.datalog.program",
 )

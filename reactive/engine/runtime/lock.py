@@ -68,12 +68,14 @@ class DatabaseLock:
             "critical",
             "depth",
             "has_news",
+            "held",
             "idle",
             "is_closed",
         ),
         *(
             "is_held_back",
             "is_special",
+            "is_writing",
             "free",
             "lock",
             "noted",
@@ -112,8 +114,12 @@ class DatabaseLock:
         """
         self.critical = False
         """True if Ctrl-C must be deferred: something is half changed."""
+        self.held = 0
+        """The number of times that a supposition holds it, without being inside."""
         self.is_held_back = False
         """True if Ctrl-C must be deferred outside the lock, too: another system commits."""
+        self.is_writing = False
+        """True while a writer enters, which may repair."""
         self.noted: Any = None
         """The deferred Ctrl-C."""
         self.sequence = 0
@@ -192,7 +198,8 @@ class DatabaseLock:
 
     def let_go(self) -> None:
         """Release a lock that an interrupt prevented from being recorded as entered."""
-        while self.lock._is_owned() and _times_taken(self.lock) > max(self.depth, 0):  # type: ignore[attr-defined]
+        most = max(self.depth, 0) + self.held
+        while self.lock._is_owned() and _times_taken(self.lock) > most:  # type: ignore[attr-defined]
             self.lock.release()
 
     # Reading.
@@ -243,7 +250,11 @@ class DatabaseLock:
             if not self.depth and (self.owner is None or self.owner == me()):
                 self.depth = 1
                 return
-            self.count_entry()
+            self.is_writing = True
+            try:
+                self.count_entry()
+            finally:
+                self.is_writing = False
         except BaseException:
             self.let_go()
             raise
@@ -261,7 +272,11 @@ class DatabaseLock:
                 else:
                     set_aside()
             if self.at_rest is not IDLE:
-                self._repair()
+                self.is_writing = True
+                try:
+                    self._repair()
+                finally:
+                    self.is_writing = False
             is_entered = True
         finally:
             if not is_entered:

@@ -61,7 +61,7 @@ from reactive.engine.transactions.row_gate import Base
 from reactive.errors import TableError
 
 if TYPE_CHECKING:
-    from reactive.engine.dataflow.node import Node
+    from reactive.engine.dataflow.node import LeafDelta, Node
     from reactive.engine.transactions.engine import Engine
 
 log = logging.getLogger("reactive")
@@ -134,6 +134,11 @@ class Commit:
                 for act in self._between:
                     act()
         self.publish()
+
+    @property
+    def leaf_deltas(self) -> Sequence[LeafDelta]:
+        """The deltas of the leaves, once it is prepared."""
+        return () if self._step is None else self._step.leaf_deltas
 
     def prepare(self) -> None:
         """Step the operators."""

@@ -100,6 +100,8 @@ class Engine:
         self.pending: Pending | None = None
         self.prepared: Commit | None = None
         """The commit whose operators have stepped, neither published nor undone yet."""
+        self.supposition: Any = None
+        """The supposition whose block runs (`supposition.py`), or None."""
         self.updates = UpdateLog()
         self.aside: tuple[Pending, ...] = ()
         """Open transactions that are set aside (`pending.py`)."""
@@ -328,6 +330,9 @@ class Engine:
         set_aside.set_aside(self)
 
     def _repair(self) -> None:
+        if self.supposition is not None and self.broken is None:
+            self.supposition.enter(is_writing=self.db_lock.is_writing)
+            return
         repair(self)
         if self.aside:
             set_aside.bring_mine_back(self)
@@ -350,6 +355,11 @@ class Engine:
         repairs what that leaves half done. Before and after, the rows of tracked objects
         show all assignments. `to_write` enters the lock as a writer.
         """
+        if self.supposition is not None and self.mine is not None:
+            raise TransactionError(
+                "views and tables cannot be made or dropped inside db.suppose()\n"
+                "  make them before its block"
+            )
         if self.objects is not None:
             self.objects.show_all()
         with self.inside(to_write=to_write):
