@@ -15,6 +15,7 @@ from optimizer.callables.source import caller
 from optimizer.kinds.fields import TRACKED
 from optimizer.traverse import Rule
 from reactive.api import clock as clocks
+from reactive.api import commits as past_commits
 from reactive.api import expiry as expirations
 from reactive.api import family, iterate, nested
 from reactive.api import family as queries
@@ -48,7 +49,6 @@ from reactive.parts import (
     batches,
     beginning,
     feeding,
-    history,
     ingestions,
     load_rereading,
     loading,
@@ -171,7 +171,9 @@ class Database(Uncopyable, Closeable):
         self._offloading = placed(engine, offload)
         engine.place(self._offloading)
         given = (path, store, durability, synchronous, keep, readonly)
-        if given != (None, None, "commit", "normal", 0, False):
+        if keep and given == (None, None, "commit", "normal", keep, False):
+            past_commits.start_log(engine, keep, None)
+        elif given != (None, None, "commit", "normal", 0, False):
             beginning.begin(engine, opening.StoreOptions(*given), read_only.ReadOnlyJournal)
 
     @property
@@ -1130,6 +1132,7 @@ class Database(Uncopyable, Closeable):
         retry: int | None = None,
         deliver: Literal["writer", "background"] | None = None,
         deliver_timeout: float | None = None,
+        label: str | None = None,
     ) -> transactions.Transaction:
         """Make several changes one commit: `with db.transaction(): ...`, also `async with`.
 
@@ -1148,6 +1151,8 @@ class Database(Uncopyable, Closeable):
             rows. The result is then a decorator, also of `async def`: `@db.transaction(retry=3)`.
         deliver, deliver_timeout: the thread that notifies subscribers of this commit, and the time
             to wait for it; by default as for the database.
+        label: what the commit is called in `history`. That of a transaction inside another one is
+            not used.
 
         Raises
         ------
@@ -1169,9 +1174,10 @@ class Database(Uncopyable, Closeable):
         try:
             if commit_with is not None or retry is not None:
                 return prepared.make_transaction(
-                    self._engine, commit_with, retry, deliver, deliver_timeout
+                    self._engine, commit_with, retry, deliver, deliver_timeout, label
                 )
             made = transactions.Transaction(self._engine)
+            made._label = label
             return transactions.deliver_by(made, deliver, deliver_timeout)
         except Exception as error:
             hide(error)
@@ -1250,13 +1256,14 @@ class Database(Uncopyable, Closeable):
     def history(self, since: int = 0) -> list[Past]:
         """Return the commits after version `since`, out of the last `keep` ones.
 
-        Each has its `version`, its `time`, and its `changes`: a dictionary from the name of a
-        table to rows with their weights. A commit that changes the fields of a table discards the
-        commits before it.
+        Each has its `version`, its `time`, its `label`, and its `changes`: a dictionary from the
+        name of a table to rows with their weights. `turn` is "undo" or "redo" for the commit of an
+        `undo` or `redo`. A commit that changes the fields of a table discards the commits before
+        it.
 
         Raises
         ------
-        PlanError: the database is in memory.
+        PlanError: the database keeps no commits.
         DurabilityError: the file cannot be read.
 
         >>> import tempfile
@@ -1268,7 +1275,114 @@ class Database(Uncopyable, Closeable):
         >>> [(past.version, past.changes) for past in db.history(since=1)]
         [(2, {'words': [('be', -1), ('to be', 1)]})]
         """
-        return history.history(self._engine, since)
+        return past_commits.history(self._engine, since)
+
+    def journal(self, *, commits: int | None = None, rows: int | None = None) -> None:
+        """Keep the net changes of the commits from now on, in memory, or change how many are kept.
+
+        `history`, `undo`, `redo`, `at`, `changes_since` and `View.why_gone` read them. The same as
+        `Database(keep=commits)` from the start; a durable database with `keep=` has them in its
+        file.
+
+        Parameters
+        ----------
+        commits, rows: how many commits, and changed rows of commits, are kept at most; the oldest
+            are dropped. None for any number.
+
+        State: the changed rows. Cost: a list append per commit and table.
+
+        Raises
+        ------
+        PlanError: a number is not an integer from 1 on.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words = db.table(str, name="words")
+        >>> db.journal(commits=100)
+        >>> with db.transaction(label="greeting"):
+        ...     words.add("hello")
+        >>> [(past.version, past.label, past.changes) for past in db.history()]
+        [(1, 'greeting', {'words': [('hello', 1)]})]
+        """
+        past_commits.start_log(self._engine, commits, rows)
+
+    def undo(self) -> Past:
+        """Take the last commit back that was not taken back yet, and return it.
+
+        It is a commit of its own, with the same label: views move, and subscribers are told. After
+        another commit, `redo` has nothing to make again. The rows and views are then as they were;
+        equal rows, and rows that are equally good in an order, may stand in another order.
+
+        Cost: that of the commit.
+
+        Raises
+        ------
+        PlanError: there is none, or none are kept.
+        TableError: the commit changed a table whose rows are not stored.
+
+        >>> from reactive import Database
+        >>> db = Database(keep=100)
+        >>> words = db.table(str, name="words")
+        >>> words.add("to")
+        >>> words.add("be")
+        >>> db.undo().version, list(words)
+        (2, ['to'])
+        >>> db.redo().version, list(words)
+        (2, ['to', 'be'])
+        """
+        return past_commits.turn(self._engine, "undo")
+
+    def redo(self) -> Past:
+        """Make the last commit that `undo` has taken back again, and return it; see `undo`.
+
+        Raises
+        ------
+        PlanError: there is none, or a commit was made since.
+
+        >>> from reactive import Database
+        >>> Database(keep=10).redo()
+        Traceback (most recent call last):
+        optimizer.errors.PlanError: there is nothing to redo
+        """
+        return past_commits.turn(self._engine, "redo")
+
+    def at(self, version: int) -> past_commits.PastDatabase:
+        """Return the database as it was at a version: its stored tables, and rows of any query.
+
+        `past[name]` is a table of then, which takes no changes; `past[view]` is the list of the
+        rows that a view or relation had; `past.db` is the database of these tables, for further
+        queries.
+
+        Cost: a copy of all rows, O(rows + kept changes); `past[view]` evaluates the query.
+
+        Raises
+        ------
+        PlanError: not all commits since then are kept.
+
+        >>> from reactive import Database
+        >>> db = Database(keep=100)
+        >>> words = db.table(str, name="words")
+        >>> lengths = words.select(len).materialize()
+        >>> words.add("to")
+        >>> words.add("three")
+        >>> past = db.at(1)
+        >>> list(past["words"]), past[lengths]
+        (['to'], [2])
+        """
+        return past_commits.PastDatabase(self._engine, version, self._made_again)
+
+    def _made_again(self, rows: dict[int, Any], version: int) -> Database:
+        """Return a database in memory that has the stored tables, with other rows."""
+        made = Database(timezone=self._engine.timezone)
+        made._engine.dialect = self._engine.dialect
+        for table in list(self._engine.tables.values()):
+            if table.plan.number in rows and not table.plan.is_value:
+                key = None if table.plan.key is None else table.plan.key.function
+                other: Any = made.table(
+                    table.row_type, name=table.name, key=key, identity=table.identity
+                )
+                other._fill(rows[table.plan.number], past_commits.Unchanging(version))
+        return made
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a copy of the file of a durable database, with all earlier commits.

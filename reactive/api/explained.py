@@ -9,6 +9,7 @@ from reactive.api import proving
 from reactive.engine.runtime.boundary import boundary
 
 if TYPE_CHECKING:
+    from reactive.api.commits import Turning
     from reactive.api.obstacles import WhyNot
     from reactive.api.proofs import Proof
     from reactive.engine.dataflow.delta import Delta
@@ -122,3 +123,45 @@ class Explained(Generic[*Ts]):
         """
         with self._reading():  # type: ignore[attr-defined]
             return proving.explainer_of(self).why_not(row, fields)
+
+    def why_gone(self, row: Any) -> Turning:
+        """Return the commit with which a row has gone, and which of its changes decided that.
+
+        The kept commits are taken back one after the other, as in `db.suppose()`, until the row is
+        there; `proof` tells why it was.
+
+        Cost: that of the commits since, and of `why`.
+
+        Raises
+        ------
+        PlanError: the row is there; or it was not there in any commit that is kept, see
+            `Database.journal`.
+
+        >>> from reactive import Database
+        >>> db = Database(keep=100)
+        >>> edges = db.table(tuple[int, int], name="edges")
+        >>> ends = edges.select(lambda e: e[1]).distinct().materialize()
+        >>> edges.add_all([(1, 2), (2, 3)])
+        >>> with db.transaction(label="cleaning"):
+        ...     edges.remove((2, 3))
+        >>> print(ends.why_gone(3))
+        3 has gone with commit 2 'cleaning'
+          edges (2, 3) was removed
+        """
+        return proving.turning(self, row, has_gone=True)
+
+    def since(self, row: Any) -> Turning:
+        """Return the commit since which a row is there, and which of its changes decided that.
+
+        Cost and errors are those of `why_gone`.
+
+        >>> from reactive import Database
+        >>> db = Database(keep=100)
+        >>> words = db.table(str, name="words")
+        >>> lengths = words.select(len).distinct().materialize()
+        >>> words.add("to")
+        >>> words.add("be")
+        >>> lengths.since(2).version, lengths.since(2).facts
+        (1, (('words', 'to', 1),))
+        """
+        return proving.turning(self, row, has_gone=False)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
+from optimizer.callables.source import caller
 from optimizer.errors import PlanError
 from optimizer.expr import Lifted
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import bindings
 from optimizer.traverse import functions
+from reactive.api import commits
 from reactive.api.conditions import where_of
 from reactive.api.obstacles import Obstacle, WhyNot
 from reactive.api.proofs import Proof
 from reactive.api.pulling import Questions, lifted
 from reactive.api.relation import Relation
-from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.collections.zset import Row, canonical, repeat_by_weight
 from reactive.engine.dataflow.delta import Delta, with_columns
 from reactive.engine.provenance.check import check_steps
 from reactive.engine.provenance.derivations import Derivations
@@ -24,10 +26,13 @@ from reactive.engine.provenance.goals import Absence, Goal, Members, Note, Posit
 from reactive.engine.provenance.missing import Way, Ways
 from reactive.engine.provenance.search import Search, Step
 from reactive.engine.pull.wanted import wanted_row
+from reactive.engine.reference.bags import ordered_rows, with_known_limit
+from reactive.engine.transactions.supposition import Supposition
 from reactive.errors import TransactionError, VerificationError
 
 if TYPE_CHECKING:
     from optimizer.callables.source import Place
+    from reactive.api.commits import Turning
     from reactive.api.proofs import Kind
     from reactive.api.view import AnyView
 
@@ -298,3 +303,32 @@ def supposed_delta(view: Any) -> Delta[Any]:
     channel = view._channel
     changes = engine.supposition.delta_of(view._node)
     return with_columns(Delta(engine.version + 1, changes, channel.key), channel.columns)
+
+
+def turning(view: Any, row: Any, *, has_gone: bool) -> Turning:
+    """Return the commit with which a row of a view went, or came."""
+
+    def suppose() -> Supposition:
+        return Supposition(view._engine)
+
+    return commits.turning(view, row, suppose, has_gone=has_gone)
+
+
+def rows_of(
+    relation: Any, predicate: Callable[..., object] | None, fields: Mapping[str, Any]
+) -> list[Any]:
+    """Return the rows of a relation, or those that a condition keeps, evaluated once."""
+    asked = relation if predicate is None and not fields else relation.where(predicate, **fields)
+    engine, place = relation._engine, caller()
+
+    def make_view(node: plan.Node) -> AnyView:
+        found: AnyView = engine.materialize(Relation[Any](engine, node), None, place)
+        return found
+
+    with engine.inside():
+        questions = Questions(engine, asked.plan, make_view)
+        pull = questions.pull()
+        root = questions.root
+        if isinstance(root, plan.OrderBy):
+            return ordered_rows(with_known_limit(root, pull.rows), pull.rows(root.input))
+        return list(repeat_by_weight(pull.rows(root).items()))

@@ -193,6 +193,11 @@ class Questions:
 
         return RowSource(table._all, weight, lambda: len(store), by_field)
 
+    def row_with_key_of(self, node: plan.Table, row: Row) -> Row | None:
+        """Return the row of a table that has the key of another row; None if there is none."""
+        keyed = self._engine.table_of(node)._keyed
+        return None if keyed is None else keyed.by_key.get(keyed.key(row))
+
     def _open_view(self, written: plan.Node) -> AnyView | None:
         """Return a view of a plan that is open, if there is one."""
         for view in list(self._engine.views.values()):

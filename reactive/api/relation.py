@@ -33,7 +33,14 @@ from optimizer.rewriting import report as reports
 from optimizer.rewriting.columns import field, known_shapes
 from optimizer.subqueries import keyed_rows
 from optimizer.traverse import has_subqueries
-from reactive.api import comprehending, display, nesting, over_time, window_bindings
+from reactive.api import (
+    comprehending,
+    display,
+    nesting,
+    over_time,
+    proving,
+    window_bindings,
+)
 from reactive.api import windows as time_windows
 from reactive.api.aggregates import Less, Nulls, SortKey, sort_keys
 from reactive.api.aggregating import Aggregating, Operated, make_aggregates
@@ -917,6 +924,23 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def _first_rows(self, n: int) -> list[Any]:
         with self.materialize() as view:
             return view._first_rows(n)
+
+    def read(self, predicate: Callable[[*Ts], object] | None = None, /, **fields: Any) -> list[Any]:
+        """Compute the rows once, or those that `where(predicate, **fields)` keeps, without a view.
+
+        What is asked for is pushed down to indexes of tables, through selections, joins, groups and
+        set operations.
+
+        Cost: the rows that are found on the way; all rows, where nothing is asked for, or an
+        operator reads its whole input. The first question of a kind makes an index.
+
+        >>> from reactive import Count, Database
+        >>> words = Database().table(str, name="words")
+        >>> words.add_all(["to", "be", "that"])
+        >>> words.group_by(len).aggregate(Count()).read(lambda length, n: length == 2)
+        [(2, 2)]
+        """
+        return proving.rows_of(self, predicate, fields)
 
     def show(self, limit: int = 20) -> None:
         """Compute the rows once, and print the first `limit` of them as a table.

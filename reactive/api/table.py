@@ -16,7 +16,7 @@ from typing_extensions import TypeVar
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans.check_reads import check_callable
-from reactive.api import display
+from reactive.api import commits, display
 from reactive.api import stats as statistics
 from reactive.api.columns import take_callable
 from reactive.api.each_row import each_row
@@ -42,6 +42,7 @@ from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.engine.storage.store import BagStore, RowStore, stored_rows
 from reactive.engine.transactions import patches
+from reactive.engine.transactions.followers import followers_of
 from reactive.engine.transactions.row_gate import CommittedRows, rows_at_rest
 from reactive.engine.transactions.statements import Statements
 from reactive.errors import NoLength, TableError
@@ -117,6 +118,8 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         self._do = Statements(self, engine)
         self._move_to(self._new_store(hashable))
         self._node = engine.graph.source(self._contents, self.plan, lambda: len(self._store))
+        if engine.log is not None:
+            engine.log.follow(self)
 
     def _plan_of(self, number: int, key: Any, stored: bool) -> Any:
         return plan.Table(number, self.name, key, stored, self.row_type)
@@ -484,6 +487,33 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         if self._keyed is not None:
             self._keyed = KeyedStore(self._keyed.key)
         self._move_to(NoMore(f"{why}\n  use the table that is there now: see db.tables()"))
+
+    def _fill(self, pairs: Iterable[Pair], follower: Any) -> None:
+        """Add rows to the empty table, and then let a follower check all changes."""
+        self.add_all(row for row, weight in pairs for _ in range(weight))
+        followers_of(self).expiry = follower
+
+    def changes_since(self, version: int) -> Any:
+        """Return the net change of the table since a version: rows with the change of their copies.
+
+        The result is as that of `View.changes_since`. The commits since then must be kept:
+        `Database(keep=1000)`, in memory or in a file, or `Database.journal`.
+
+        Cost: O(changes since).
+
+        Raises
+        ------
+        PlanError: not all commits since then are kept.
+
+        >>> from reactive import Database
+        >>> db = Database(keep=100)
+        >>> words = db.table(str, name="words")
+        >>> words.add_all(["to", "be"])
+        >>> words.remove("to")
+        >>> words.changes_since(1).items()
+        (('to', -1),)
+        """
+        return commits.changes_of_table(self, version)
 
     def _all(self) -> Iterable[Pair]:
         """Return the rows as of the last commit, or as they are supposed to be."""

@@ -486,8 +486,20 @@ class View(Closeable, ToFrames, KeepsChanges, Explained[*Ts], Relation[*Ts]):
         keeping = making.Keeping(durable, migrate)
         return making.changes_to(self, function, trigger, name, row_type, keeping, frames=frames)
 
-    def read(self, *, stale_ok: bool = False) -> list[Any]:
-        """Return the current rows; with `stale_ok` the rows of the last flush, without a flush."""
+    def read(
+        self,
+        predicate: Callable[[*Ts], object] | None = None,
+        /,
+        *,
+        stale_ok: bool = False,
+        **fields: Any,
+    ) -> list[Any]:
+        """Return the current rows, or those that `where(predicate, **fields)` keeps.
+
+        With `stale_ok` they are those of the last flush, without a flush.
+        """
+        if predicate is not None or fields:
+            return super().read(predicate, **fields)
         if not stale_ok:
             return self._all_rows()
         self._check_open()

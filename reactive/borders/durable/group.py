@@ -465,6 +465,7 @@ def begin(engine: Any, chosen: StoreOptions, reading: Callable[[Any, Any], Journ
         engine.journal = reading(engine, found)
     else:
         engine.journal = journal_of(engine, found, chosen.durability, is_each=chosen.keep > 0)
+        engine.journal.keeps, engine.journal.said = chosen.keep, lambda: engine.said
     _Child(engine.journal).watch()
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from optimizer.errors import PlanError
 from reactive.api.internal_interface import committed_pairs, keyed_of, row_store_of
@@ -74,6 +74,10 @@ class Journal:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.keeps = 0
+        """The number of commits that the store keeps."""
+        self.said: Callable[[], tuple[str | None, str | None]] = lambda: (None, None)
+        """Returns the label of the commit that is written, and what it turns."""
         self.kept: dict[Any, KeptTable] = {}
         """The durable tables."""
         self.kept_views: Any = None
@@ -102,7 +106,9 @@ class Journal:
             if (
                 self._refusal is None and kept.log is None
             ):  # the work of `record` in half of its time
-                record = Record(version, time(), (self._change(kept, *changes[0]),))
+                record = Record(
+                    version, time(), (self._change(kept, *changes[0]),), said=self.said()
+                )
                 return partial(self.write, record)
         found = self.record(changes, version)
         return None if found is None else partial(self.write, found)
@@ -124,7 +130,7 @@ class Journal:
             return None
         if self._refusal is not None:
             raise DurabilityError(self._refusal)
-        return Record(version, time(), found)
+        return Record(version, time(), found, said=self.said())
 
     def write(self, record: Record) -> None:
         """Write a commit. If this raises, the store does not have it, unless `has` returns True.
@@ -352,6 +358,8 @@ class Past:
     time: the time of the commit.
     changes: by the name of each table that it changed, rows with the change in their number of
         copies. Rows of a table that this process has not created are dictionaries.
+    label: what `transaction(label=...)` called it.
+    turn: "undo" or "redo" for a commit of `Database.undo` or `redo`.
 
     >>> Past(7, datetime(2026, 1, 1), {"words": [("to", 1)]}).changes["words"]
     [('to', 1)]
@@ -360,6 +368,8 @@ class Past:
     version: int
     time: datetime
     changes: Mapping[str, Sequence[tuple[Any, int]]]
+    label: str | None = None
+    turn: Literal["undo", "redo"] | None = None
 
 
 def history(engine: Any, since: int) -> list[Past]:
@@ -372,7 +382,8 @@ def history(engine: Any, since: int) -> list[Past]:
     journal: Journal | None = engine.journal
     if journal is None:
         raise PlanError(
-            "a database in memory has no history\n  give it a path: Database('shop.db', keep=1000)"
+            "a database in memory has no history, if it keeps none\n"
+            "  Database(keep=1000), or with a path: Database('shop.db', keep=1000)"
         )
     with engine.inside():
         return _read_past(journal, since)
@@ -390,7 +401,7 @@ def _read_past(journal: Journal, since: int) -> list[Past]:
             for name, pairs in logged.changes.items()
         }
         when = datetime.fromtimestamp(logged.time, UTC)
-        found.append(Past(logged.version, when, changes))
+        found.append(Past(logged.version, when, changes, *logged.said))
     return found
 
 

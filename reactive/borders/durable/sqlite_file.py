@@ -516,6 +516,10 @@ def report_damage(name: str, table: str, row: object) -> Iterator[None]:
 Run = Callable[..., Any]
 
 
+LABEL = ""
+"""The name of no table, of the line with the label of a commit."""
+
+
 def record_commit(run: Run, many: Callable[[str, Sequence[Any]], None], record: Record) -> None:
     """Add a commit to the history."""
     run("insert into reactive_commits values (?, ?)", (record.version, record.time))
@@ -524,6 +528,8 @@ def record_commit(run: Run, many: Callable[[str, Sequence[Any]], None], record: 
         for change in record.changes
         for values, weight in change.weights()
     ]
+    if record.said != (None, None):
+        lines.append((record.version, LABEL, 0, json.dumps(record.said)))
     many("insert into reactive_changes values (?, ?, ?, ?)", lines)
 
 
@@ -549,6 +555,10 @@ def read_history(run: Run, since: int) -> list[LoggedCommit]:
         (since,),
     )
     for version, table, weight, row in lines:
+        if table == LABEL:
+            label, turn = json.loads(row)
+            found[version] = found[version]._replace(said=(label, turn))
+            continue
         changes: Any = found[version].changes
         values = tuple(untree(value, {}) for value in json.loads(row))
         changes.setdefault(table, []).append((values, weight))

@@ -128,6 +128,7 @@ class Record(NamedTuple):
     and is not in the history.
     is_safe: True if `write` must wait until the disk has this record and all earlier ones, whatever
     the other settings of the store.
+    said: the label of the commit, and "undo" or "redo" for one that turns an earlier one.
     """
 
     version: int
@@ -135,6 +136,7 @@ class Record(NamedTuple):
     changes: Sequence[Change]
     is_commit: bool = True
     is_safe: bool = False
+    said: tuple[str | None, str | None] = (None, None)
 
 
 class LoggedCommit(NamedTuple):
@@ -143,6 +145,7 @@ class LoggedCommit(NamedTuple):
     version: int
     time: float
     changes: Mapping[str, Sequence[tuple[Values, int]]]
+    said: tuple[str | None, str | None] = (None, None)
 
 
 class Store(Protocol):

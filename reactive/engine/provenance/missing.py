@@ -76,7 +76,7 @@ class Way:
 class Ways:
     """Finds the ways to the rows of a query with wanted values.
 
-    asked: as of `Derivations`.
+    asked: as of `Derivations`, with `row_with_key_of(table, row)`, the other row with its key.
     """
 
     def __init__(self, asked: Any) -> None:
@@ -145,7 +145,12 @@ class Ways:
             return
         decided = [row for row in _decided(node, asked) if _has_values(row, asked, pull)]
         for row in decided[:FOLLOWED]:
-            yield Way(row, missing=((node, row),))
+            other = self._asked.row_with_key_of(node, row)
+            if other is None:
+                yield Way(row, missing=((node, row),))
+            else:
+                reason = f"{node.name} has {other!r:.200} with its key, not {row!r:.200}"
+                yield Way(NOTHING, ((node, other),), reason=reason)
         if not decided:
             yield Way(NOTHING, reason=f"no row of {node.name}{_with(asked)}")
 

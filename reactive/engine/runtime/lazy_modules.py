@@ -13,6 +13,7 @@ LAZY_MODULES = (
     "optimizer.subqueries.keyed_rows",
     "optimizer.subqueries.unnested_bags",
     "reactive.api.clock",
+    "reactive.api.commits",
     "reactive.api.comprehending",
     "reactive.api.display",
     "reactive.api.equal_rows",

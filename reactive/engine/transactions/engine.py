@@ -102,6 +102,10 @@ class Engine:
         """The commit whose operators have stepped, neither published nor undone yet."""
         self.supposition: Any = None
         """The supposition whose block runs (`supposition.py`), or None."""
+        self.log: Any = None
+        """The last commits (`commit_log.py`), if they are kept in memory."""
+        self.said: tuple[str | None, Any] = (None, None)
+        """The label of the transaction that commits, and what it does to an earlier commit."""
         self.updates = UpdateLog()
         self.aside: tuple[Pending, ...] = ()
         """Open transactions that are set aside (`pending.py`)."""

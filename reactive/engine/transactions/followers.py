@@ -16,6 +16,7 @@ from reactive.engine.collections.zset import Pair
 from reactive.engine.transactions.rows_by_field import RowsByField
 
 if TYPE_CHECKING:
+    from reactive.engine.transactions.commit_log import TableLog
     from reactive.engine.transactions.row_gate import Base
 
 
@@ -38,17 +39,20 @@ class TableFollower(Protocol):
 class Followers:
     """The followers of a table."""
 
-    __slots__ = ("by_field", "expiry")
+    __slots__ = ("by_field", "expiry", "log")
 
     def __init__(self) -> None:
         self.by_field = RowsByField()
         self.expiry: TableFollower | None = None
+        self.log: TableLog | None = None
 
     def note(self, delta: Sequence[Pair], rows: int) -> None:
         """Note the delta of a commit, after which the table has `rows` rows."""
         self.by_field.note(delta, rows)
         if self.expiry is not None:
             self.expiry.note(delta, rows)
+        if self.log is not None:
+            self.log.note(delta)
 
     def forget(self) -> None:
         """Forget all rows and deltas, because the table may have other rows."""

@@ -415,6 +415,7 @@ def make_transaction(
     retry: int | None,
     deliver: str | None,
     timeout: float | None,
+    label: str | None = None,
 ) -> Transaction:
     """Return a transaction that has not begun. For the parameters see `Database.transaction`.
 
@@ -428,6 +429,7 @@ def make_transaction(
             made = Transaction(engine)
         else:
             made = optional("borders.two_commits.joint").JointTransaction(engine, commit_with)
+        made._label = label
         return deliver_by(made, deliver, timeout)
 
     if retry is None:

@@ -161,6 +161,7 @@ class Supposition(Uncopyable):
         if not changes:
             return
         commit = Commit(engine, engine.version + 1, [*changes], [])
+        engine.pending = None  # operators that read tables anew read them with these changes
         try:
             commit.prepare()
         except BaseException as error:
@@ -168,6 +169,8 @@ class Supposition(Uncopyable):
             if not commit.undo_and_retry(error, commit.prepare):
                 raise
             self._seen = len(pending)
+        finally:
+            engine.pending = pending
         engine.graph.stepping = False
         self._commit = commit
 
@@ -184,4 +187,3 @@ class Supposition(Uncopyable):
             return ()
         found: Any = [delta for node, delta in self._commit.leaf_deltas if node is leaf]
         return found[0] if found else ()
-

@@ -64,7 +64,9 @@ class Transaction(Uncopyable):
     1
     """
 
-    __slots__ = ("_between", "_deliver", "_engine", "_entered", "_outer", "_timeout")
+    __slots__ = (
+        *("_between", "_deliver", "_engine", "_entered", "_label", "_outer", "_timeout", "_turn"),
+    )
 
     def __init__(self, engine: Engine, between: Callable[[], object] | None = None) -> None:
         self._entered = NEVER
@@ -76,6 +78,10 @@ class Transaction(Uncopyable):
         self._deliver: str | None = None
         """The delivery mode, if not the database's."""
         self._timeout: float | None = None
+        self._label: str | None = None
+        """What the commit is called in the history."""
+        self._turn: Any = None
+        """ "undo" or "redo" for a commit that takes an earlier one back, or makes it again."""
 
     _copy_instead = "each call of db.transaction() makes another one"
     _pickle_instead = "pickle the rows of its tables, list(table) of each of db.tables()"
@@ -293,7 +299,10 @@ class Transaction(Uncopyable):
                     if db_lock.waiting:
                         db_lock.end()
                     if pending or pending.failed or pending.between:
-                        self._end(pending, version)
+                        if self._label is None and self._turn is None:
+                            self._end(pending, version)
+                        else:
+                            self._end_labelled(pending, version)
                         if pending.failed and not failed:
                             raise TransactionError(_NESTED)
         except BaseException:
@@ -317,6 +326,15 @@ class Transaction(Uncopyable):
                     self._tell()
                 if engine.dropped or engine.overflow is not None or db_lock.noted:
                     engine.look_after()
+
+    def _end_labelled(self, pending: Pending, version: int) -> None:
+        """Commit the pending changes under the label of the transaction."""
+        engine = self._engine
+        engine.said = (self._label, self._turn)
+        try:
+            self._end(pending, version)
+        finally:
+            engine.said = (None, None)
 
     def _end(self, pending: Pending, version: int) -> None:
         """Commit the pending changes; undo them after a failure, or if the commit raises."""
