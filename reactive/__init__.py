@@ -71,13 +71,16 @@ from reactive.errors import (
 
 if TYPE_CHECKING:
     from reactive.api.clock import Clock, now
+    from reactive.api.commits import PastDatabase, Turning
     from reactive.api.family import Family, GroupedQuery, OrderedQuery, Query, check, live
     from reactive.api.fixpoint import fixpoint, monotone
     from reactive.api.iterate import iterate
     from reactive.api.literal import Raised, RowError
     from reactive.api.named_groups import NamedGroups, NamedGroupsView
+    from reactive.api.obstacles import Obstacle, WhyNot
     from reactive.api.ordered_view import OrderedView
     from reactive.api.parameter import Parameter
+    from reactive.api.proofs import Proof
     from reactive.api.recurrence import Delayed, Recurrence
     from reactive.api.row_window import RowWindow
     from reactive.api.statistics import (
@@ -98,7 +101,6 @@ if TYPE_CHECKING:
     from reactive.api.stats import Metrics, OperatorStats, Queue, Stats
     from reactive.api.stream import Stream
     from reactive.api.windows import SessionWindows, hopping, session, tumbling
-    from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
     from reactive.borders.frames.export import NetChanges
     from reactive.borders.frames.loading import Synced
@@ -120,6 +122,7 @@ if TYPE_CHECKING:
     from reactive.engine.dataflow.delta import to_python
     from reactive.engine.operators.own_operator import Operator
     from reactive.engine.runtime.lag import Lag
+    from reactive.engine.transactions.commit_log import Past
     from reactive.engine.transactions.patches import Patch
     from reactive.engine.transactions.transaction import Transaction
     from reactive.languages.datalog.program import Program
@@ -176,6 +179,7 @@ __all__ = [
     "NetChanges",
     "NotifySource",
     "Observer",
+    "Obstacle",
     "OffloadError",
     "OffloadStatus",
     "Offloaded",
@@ -186,11 +190,13 @@ __all__ = [
     "OrderedView",
     "Parameter",
     "Past",
+    "PastDatabase",
     "Patch",
     "PlanError",
     "Position",
     "PostgresSource",
     "Program",
+    "Proof",
     "Quantile",
     "Query",
     "Queue",
@@ -224,11 +230,13 @@ __all__ = [
     "TimeWindows",
     "Transaction",
     "TransactionError",
+    "Turning",
     "UnboundedStateWarning",
     "Variance",
     "VerificationError",
     "View",
     "WatchedTable",
+    "WhyNot",
     "ZSet",
     "asc",
     "call",
@@ -261,12 +269,12 @@ __getattr__ = make_module_getattr(
         "ApproxCountDistinct": "reactive.api.statistics",
         "ArgMax": "reactive.api.statistics",
         "ArgMin": "reactive.api.statistics",
-        "Clock": "reactive.api.clock",
-        "Delayed": "reactive.api.recurrence",
         "AsyncMirror": "reactive.borders.mirrors.mirror",
         "Batch": "reactive.borders.sources.batch",
         "BoolAnd": "reactive.api.statistics",
         "BoolOr": "reactive.api.statistics",
+        "Clock": "reactive.api.clock",
+        "Delayed": "reactive.api.recurrence",
         "Family": "reactive.api.family",
         "FileSource": "reactive.borders.sources.files.source",
         "FirstBy": "reactive.api.statistics",
@@ -283,6 +291,7 @@ __getattr__ = make_module_getattr(
         "NamedSubscription": "reactive.api.subscriptions.listening",
         "NetChanges": "reactive.borders.frames.export",
         "NotifySource": "reactive.borders.sources.postgres.notify",
+        "Obstacle": "reactive.api.obstacles",
         "OffloadStatus": "reactive.borders.offload.backend",
         "Offloaded": "reactive.borders.offload.backend",
         "Operator": "reactive.engine.operators.own_operator",
@@ -290,11 +299,13 @@ __getattr__ = make_module_getattr(
         "OrderedQuery": "reactive.api.family",
         "OrderedView": "reactive.api.ordered_view",
         "Parameter": "reactive.api.parameter",
-        "Past": "reactive.borders.durable.journal",
+        "Past": "reactive.engine.transactions.commit_log",
+        "PastDatabase": "reactive.api.commits",
         "Patch": "reactive.engine.transactions.patches",
         "Position": "reactive.borders.sinks.durable_outbox",
         "PostgresSource": "reactive.borders.sources.postgres.source",
         "Program": "reactive.languages.datalog.program",
+        "Proof": "reactive.api.proofs",
         "Quantile": "reactive.api.statistics",
         "Query": "reactive.api.family",
         "Queue": "reactive.api.stats",
@@ -316,8 +327,10 @@ __getattr__ = make_module_getattr(
         "TimeWindow": "reactive.engine.collections.time_windows",
         "TimeWindows": "reactive.engine.collections.time_windows",
         "Transaction": "reactive.engine.transactions.transaction",
+        "Turning": "reactive.api.commits",
         "Variance": "reactive.api.statistics",
         "WatchedTable": "reactive.borders.sources.ingest",
+        "WhyNot": "reactive.api.obstacles",
         "ZSet": "reactive.engine.collections.weight_tree",
         "check": "reactive.api.family",
         "files": "reactive.borders.sources.files.source",

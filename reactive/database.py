@@ -74,9 +74,9 @@ if TYPE_CHECKING:
     from reactive.api.parameter import Parameter
     from reactive.api.recurrence import Delayed, Recurrence
     from reactive.api.stream import Stream
-    from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
     from reactive.borders.objects.silent import Silent
+    from reactive.engine.transactions.commit_log import Past
 
 PATIENCE = 1.0
 """Seconds that `close` waits for each source to stop."""
@@ -171,7 +171,7 @@ class Database(Uncopyable, Closeable):
         self._offloading = placed(engine, offload)
         engine.place(self._offloading)
         given = (path, store, durability, synchronous, keep, readonly)
-        if keep and given == (None, None, "commit", "normal", keep, False):
+        if type(keep) is int and given == (None, None, "commit", "normal", max(keep, 1), False):
             past_commits.start_log(engine, keep, None)
         elif given != (None, None, "commit", "normal", 0, False):
             beginning.begin(engine, opening.StoreOptions(*given), read_only.ReadOnlyJournal)

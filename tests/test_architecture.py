@@ -40,7 +40,8 @@ ROOMS = {
     "reactive": (
         *("engine.runtime", "engine.collections", "engine.codegen", "engine.storage"),
         *("engine.operators", "engine.reference", "engine.dataflow", "engine.remote"),
-        *("engine.compiler", "engine.transactions", "api.subscriptions", "api"),
+        *("engine.compiler", "engine.transactions", "engine.provenance"),
+        *("api.subscriptions", "api"),
         *("borders.durable", "borders.sinks", "borders.frames", "borders.sources"),
         *("borders.two_commits", "borders.mirrors", "borders.objects", "borders.offload"),
         *("languages.sql", "languages.datalog"),

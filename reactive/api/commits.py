@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from optimizer import plan
 from optimizer.plans.properties import tables
-from reactive.engine.collections.zset import Pair, negate
+from reactive.engine.collections.zset import Pair, negate, repeat_by_weight
+from reactive.engine.reference.bags import ordered_rows
+from reactive.engine.reference.verify import evaluate_plan
 from reactive.engine.runtime.left_out import optional
-from reactive.engine.transactions.commit_log import CommitLog, LoggedChanges
+from reactive.engine.transactions.commit_log import CommitLog, LoggedChanges, Past
 from reactive.engine.transactions.transaction import Transaction
 from reactive.errors import PlanError, TableError
 
 if TYPE_CHECKING:
     from reactive.api.proofs import Proof
-    from reactive.borders.durable.journal import Past
     from reactive.engine.transactions.engine import Engine
 
 SHOWN = 10
@@ -70,7 +72,9 @@ def _read_file(engine: Engine, log: CommitLog) -> None:
                 f"commit {each.version} changed table {missing!r}, which is not made yet\n"
                 f"  make it first: db.table(..., name={missing!r})"
             )
-        parts = [(by_name[name], list(pairs)) for name, pairs in each.changes.items()]
+        parts: list[tuple[Any, Sequence[Pair]]] = [
+            (by_name[name], list(pairs)) for name, pairs in each.changes.items()
+        ]
         when = each.time.timestamp()
         log.append(LoggedChanges(each.version, when, each.label, each.turn, parts))
 
@@ -87,10 +91,7 @@ def history(engine: Engine, since: int) -> list[Past]:
 
 def _past(entry: LoggedChanges) -> Past:
     named = {table.name: pairs for table, pairs in entry.changes().items()}
-    made: Past = optional("borders.durable.journal").Past(
-        entry.version, entry.when, named, entry.label, entry.turn
-    )
-    return made
+    return Past(entry.version, entry.when, named, entry.label, entry.turn)
 
 
 def turn(engine: Engine, which: str) -> Past:
@@ -144,6 +145,14 @@ class PastDatabase:
     """A database as it was at a version: `Database.at` makes it.
 
     `past[name]` is a table of it, `past[view]` has the rows of a view or relation of the database.
+
+    >>> from reactive import Database
+    >>> db = Database(keep=10)
+    >>> words = db.table(str, name="words")
+    >>> words.add("to")
+    >>> words.add("be")
+    >>> list(db.at(1)["words"]), db.at(1)[words.select(len)]
+    (['to'], [2])
     """
 
     def __init__(self, engine: Engine, version: int, make: Any) -> None:
@@ -163,10 +172,6 @@ class PastDatabase:
         """Return a table by its name; or the rows of a table, view or relation, as a list."""
         if isinstance(what, str):
             return self.db.table(what)
-        from reactive.engine.collections.zset import repeat_by_weight
-        from reactive.engine.reference.bags import ordered_rows
-        from reactive.engine.reference.verify import evaluate_plan
-
         plan_of = getattr(what, "relation", what).plan
         missing = [each.name for each in tables(plan_of) if each.number not in self._rows]
         if missing:
@@ -177,7 +182,7 @@ class PastDatabase:
             def rows(table: Any) -> Sequence[Pair]:
                 return self._rows[table.number]
 
-            if type(node).__name__ == "OrderBy":
+            if isinstance(node, plan.OrderBy):
                 return ordered_rows(node, evaluate_plan(node.input, rows))
             return list(repeat_by_weight(evaluate_plan(node, rows).items()))
 
@@ -219,6 +224,16 @@ class Turning:
     version, time, label: of the commit.
     facts: rows of tables that the commit added or removed and that decide it: (table, row, weight).
     proof: why the row was there before the commit, or is there since.
+
+    >>> from reactive import Database
+    >>> db = Database(keep=10)
+    >>> words = db.table(str, name="words")
+    >>> short = words.where(lambda w: len(w) < 3).materialize()
+    >>> words.add("to")
+    >>> words.remove("to")
+    >>> print(short.why_gone("to"))
+    'to' has gone with commit 2
+      words 'to' was removed
     """
 
     row: Any

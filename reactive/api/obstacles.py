@@ -19,6 +19,9 @@ class Obstacle:
     holds: rows that are there and would be used, with the names of what has them.
     missing: rows that are not there, with the names of their tables.
     reason: why the way fails besides; empty if adding `missing` makes the row.
+
+    >>> print(Obstacle(holds=(("edges", (8, 9)),), missing=(("edges", (1, 8)),), reason=""))
+    edges (1, 8) is missing; edges (8, 9) holds
     """
 
     holds: tuple[tuple[str, Any], ...]
@@ -45,6 +48,13 @@ class WhyNot:
     """Why a row is not in a view: the ways to it, those of which most is satisfied first.
 
     It prints as a list, and iterates over the ways.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str, name="words")
+    >>> long = words.where(lambda w: len(w) > 3).materialize("long")
+    >>> print(long.why_not("that"))
+    'that' is not there
+      1. words 'that' is missing
     """
 
     asked: str

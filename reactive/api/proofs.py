@@ -15,13 +15,22 @@ import html
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from optimizer.callables.source import Place
 
-Kind = Literal[
-    *("fact", "value", "view", "recursion", "group", "order", "past", "query", "absent", "more")
+Kind: TypeAlias = Literal[
+    "fact",
+    "value",
+    "view",
+    "recursion",
+    "group",
+    "order",
+    "past",
+    "query",
+    "absent",
+    "more",
 ]
 WIDTH = 60
 LONGEST = 300
@@ -159,7 +168,7 @@ class Proof:
     def _right(self) -> str:
         if self.kind in ("absent", "more", "value", "past", "fact"):
             words = {"value": "written in the query", "past": "before the last commit", "more": ""}
-            return words.get(self.kind, self.kind)
+            return words.get(self.kind) or str(self.kind) * (self.kind != "more")
         return ", ".join(each for each in (self.note, str(self.place or "")) if each)
 
     def to_dict(self) -> dict[str, Any]:

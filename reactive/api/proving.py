@@ -21,11 +21,11 @@ from reactive.api.relation import Relation
 from reactive.engine.collections.zset import Row, canonical, repeat_by_weight
 from reactive.engine.dataflow.delta import Delta, with_columns
 from reactive.engine.provenance.check import check_steps
-from reactive.engine.provenance.derivations import Derivations
-from reactive.engine.provenance.goals import Absence, Goal, Members, Note, Position
-from reactive.engine.provenance.missing import Way, Ways
+from reactive.engine.provenance.derivations import RowDerivations
+from reactive.engine.provenance.goals import Absence, Goal, Members, Note, PlaceInOrder
+from reactive.engine.provenance.missing import WaysToRows, WayToRow
 from reactive.engine.provenance.search import Search, Step
-from reactive.engine.pull.wanted import wanted_row
+from reactive.engine.provenance.wanted import wanted_row
 from reactive.engine.reference.bags import ordered_rows, with_known_limit
 from reactive.engine.transactions.supposition import Supposition
 from reactive.errors import TransactionError, VerificationError
@@ -100,12 +100,12 @@ class Explainer:
         pull = self.questions.pull()
         if any(n > 0 for n in pull.rows(root, values).values()):
             raise PlanError(f"{text} is there\n  view.why(row) tells why")
-        found = Ways(self.questions).to(root, values)
+        found = WaysToRows(self.questions).to(root, values)
         return WhyNot(text, tuple(dict.fromkeys(map(_obstacle, found))))
 
     def _search(self, name: str, row: Row) -> tuple[Search, Goal]:
         self.questions.pull()
-        derivations = Derivations(self.questions, by_rounds=name == "by rounds")
+        derivations = RowDerivations(self.questions, by_rounds=name == "by rounds")
         goal = derivations.goal(self.questions.root, row, ())
         return Search(derivations, is_flat=name == "flat"), goal
 
@@ -171,7 +171,7 @@ class Explainer:
         )
 
 
-def _obstacle(way: Way) -> Obstacle:
+def _obstacle(way: WayToRow) -> Obstacle:
     """Return a way to a row with the names of what has its rows."""
     holds = tuple(dict.fromkeys((_name(node), row) for node, row in way.holds))
     missing = tuple(dict.fromkeys((_name(node), row) for node, row in way.missing))
@@ -243,8 +243,8 @@ def _absent(absence: Absence) -> Proof:
     return Proof(name, None, "absent", note=note)
 
 
-def _words(beside: Position | Note) -> str:
-    if isinstance(beside, Position):
+def _words(beside: PlaceInOrder | Note) -> str:
+    if isinstance(beside, PlaceInOrder):
         return f"{_ordinal(beside.place)} of {beside.count}"
     return beside.text
 

@@ -20,9 +20,9 @@ from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import without_views
 from reactive.engine.collections.zset import Row
 from reactive.engine.provenance.goals import Rounds
-from reactive.engine.pull.rows import Pull
-from reactive.engine.pull.sources import RowSource, source_of_bag
-from reactive.engine.pull.wanted import Evaluator
+from reactive.engine.provenance.pull import Pull
+from reactive.engine.provenance.row_sources import RowSource, source_of_bag
+from reactive.engine.provenance.wanted import Evaluator
 from reactive.engine.reference.bags import Bag, apply_changes, bag_delta, sum_pairs
 from reactive.engine.reference.evaluate import evaluate_part
 from reactive.engine.reference.recursion import relation_change
@@ -202,7 +202,8 @@ class Questions:
         """Return a view of a plan that is open, if there is one."""
         for view in list(self._engine.views.values()):
             if not view.closed and view.relation.plan is written:
-                return view
+                found: AnyView = view
+                return found
         return None
 
     def _of_recursion(self, node: Recursion, index: int) -> RowSource:

@@ -41,8 +41,7 @@ from reactive.engine.storage.no_store import NoMore, NoStore
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.engine.storage.store import BagStore, RowStore, stored_rows
-from reactive.engine.transactions import patches
-from reactive.engine.transactions.followers import followers_of
+from reactive.engine.transactions import followers, patches
 from reactive.engine.transactions.row_gate import CommittedRows, rows_at_rest
 from reactive.engine.transactions.statements import Statements
 from reactive.errors import NoLength, TableError
@@ -491,7 +490,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     def _fill(self, pairs: Iterable[Pair], follower: Any) -> None:
         """Add rows to the empty table, and then let a follower check all changes."""
         self.add_all(row for row, weight in pairs for _ in range(weight))
-        followers_of(self).expiry = follower
+        followers.followers_of(self).expiry = follower
 
     def changes_since(self, version: int) -> Any:
         """Return the net change of the table since a version: rows with the change of their copies.

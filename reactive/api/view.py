@@ -18,7 +18,7 @@ from reactive.api import display, equal_rows, family, literal
 from reactive.api import stats as statistics
 from reactive.api.borders import making
 from reactive.api.each_row import each_row, only_row
-from reactive.api.explained import Explained
+from reactive.api.first import Explained
 from reactive.api.framed import KeepsChanges, ToFrames
 from reactive.api.keyed_rows import optimistic_read
 from reactive.api.relation import Relation

@@ -13,13 +13,13 @@ Cost:   a look-up for a commit that changes no durable table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from optimizer.errors import PlanError
 from reactive.api.internal_interface import committed_pairs, keyed_of, row_store_of
@@ -30,11 +30,13 @@ from reactive.borders.durable.rows.values import Unstorable, reader
 from reactive.borders.durable.store import Change, Record, Schema, Store, Values
 from reactive.engine.collections.zset import Pair, Row, UniformDelta, consolidate, net_by_identity
 from reactive.engine.runtime.interrupts import is_asynchronous
+from reactive.engine.transactions.commit_log import Past
 from reactive.errors import DurabilityError, TableError
 
 if TYPE_CHECKING:
     from reactive.api.table import Table
     from reactive.borders.durable.event_log import EventLog
+    from reactive.engine.transactions.commit_log import Turn
 
 
 Changes: TypeAlias = Sequence[tuple[Any, Sequence[Pair]]]
@@ -348,30 +350,6 @@ def none_to_migrate(table: str) -> PlanError:
 # The last commits that the store has kept, for `Database.history`.
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A past commit.
-
-    Parameters
-    ----------
-    version: its number.
-    time: the time of the commit.
-    changes: by the name of each table that it changed, rows with the change in their number of
-        copies. Rows of a table that this process has not created are dictionaries.
-    label: what `transaction(label=...)` called it.
-    turn: "undo" or "redo" for a commit of `Database.undo` or `redo`.
-
-    >>> Past(7, datetime(2026, 1, 1), {"words": [("to", 1)]}).changes["words"]
-    [('to', 1)]
-    """
-
-    version: int
-    time: datetime
-    changes: Mapping[str, Sequence[tuple[Any, int]]]
-    label: str | None = None
-    turn: Literal["undo", "redo"] | None = None
-
-
 def history(engine: Any, since: int) -> list[Past]:
     """Return the commits after a version.
 
@@ -401,7 +379,8 @@ def _read_past(journal: Journal, since: int) -> list[Past]:
             for name, pairs in logged.changes.items()
         }
         when = datetime.fromtimestamp(logged.time, UTC)
-        found.append(Past(logged.version, when, changes, *logged.said))
+        label, turn = logged.said
+        found.append(Past(logged.version, when, changes, label, cast("Turn", turn)))
     return found
 
 

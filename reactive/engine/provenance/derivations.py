@@ -34,12 +34,12 @@ from reactive.engine.provenance.goals import (
     Goal,
     Members,
     Note,
-    Position,
+    PlaceInOrder,
     Rounds,
     goal,
 )
-from reactive.engine.pull.rows import Pull, Sides
-from reactive.engine.pull.wanted import UNKNOWN, Wanted, wanted, wanted_row
+from reactive.engine.provenance.pull import Pull, SidesOfJoin
+from reactive.engine.provenance.wanted import UNKNOWN, Wanted, wanted, wanted_row
 from reactive.engine.reference.asking import evaluate_node
 from reactive.engine.reference.bags import Bag, PairedInputs, caller, ordered_rows, pairing
 
@@ -51,7 +51,7 @@ LINEAR = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
 EXTREMES = frozenset({"Min", "Max"})
 
 
-class Derivations:
+class RowDerivations:
     """Finds the derivations of goals of one query.
 
     Parameters
@@ -107,7 +107,7 @@ class Derivations:
                 yield Derivation((), (Note("held before the last commit"),), leaf="past")
             case plan.Component(plan.Iterate() as iterate, index):
                 yield from self._of_round(iterate, index, asked)
-            case plan.Component(fixpoint, index):
+            case plan.Component(plan.Fixpoint() as fixpoint, index):
                 yield from self._of_relation(fixpoint, index, asked, pull)
             case plan.View(source):
                 yield Derivation((self.goal(source, row, rounds),))
@@ -140,7 +140,7 @@ class Derivations:
         """Yield a derivation for each input row of which a linear node makes the row."""
         (source,) = node.inputs()
         for below in pull.rows(source, pull.below(node, _exact(asked))):
-            if evaluate_node(node, lambda _, r=below: Counter([r])).get(asked.row, 0) > 0:
+            if _made_of(node, below).get(asked.row, 0) > 0:
                 yield Derivation((self.goal(source, below, asked.rounds),))
 
     # Joins.
@@ -237,7 +237,7 @@ class Derivations:
             assert show is not None
             below = next(row for row in rows if show(row) == asked.row)
         premise = self.goal(node.input, below, asked.rounds)
-        return Derivation((premise,), (Position(place, len(rows_in_order)),))
+        return Derivation((premise,), (PlaceInOrder(place, len(rows_in_order)),))
 
     # Recursion.
 
@@ -273,7 +273,7 @@ class Derivations:
             if joined is None or new != joined:
                 premises.append(self.goal(body, part, rounds))
             joined = new
-        notes = ()
+        notes: tuple[Note, ...] = ()
         if joined is None or canonical(joined) != value(asked.row):
             notes = (Note("widened"),)
         yield Derivation(tuple(premises), notes)
@@ -304,6 +304,11 @@ def _exact(asked: Goal) -> Sequence[Wanted]:
     return () if found is None else (found,)
 
 
+def _made_of(node: plan.Node, row: Row) -> Bag:
+    """Return the rows that a node with one input makes of one row."""
+    return evaluate_node(node, lambda _: Counter([row]))
+
+
 def _makes(node: plan.Node, left: Row, right: Row, row: Row) -> bool:
     """Return True if a join makes a row of one row of each side."""
     sides = iter((Counter([left]), Counter([right])))
@@ -313,7 +318,7 @@ def _makes(node: plan.Node, left: Row, right: Row, row: Row) -> bool:
 def _absence(node: plan.Node, found: PairedInputs, left: Row, pull: Pull) -> Absence:
     """Return what the right input of a join lacks for a left row."""
     count = bindings(found.left)
-    sides = Sides(node, found, ())
+    sides = SidesOfJoin(node, found, ())
     values = []
     for equation in sides.equations:
         of = pull.evaluate.of((equation.one,), count)(left)

@@ -62,7 +62,7 @@ class Members:
 
 
 @record
-class Position:
+class PlaceInOrder:
     """The place of a row in an order: the `place`-th of `count`."""
 
     place: int
@@ -76,7 +76,7 @@ class Note:
     text: str
 
 
-Beside = Absence | Members | Position | Note
+Beside = Absence | Members | PlaceInOrder | Note
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ from optimizer.expressions.text import text
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import below_wheres, bindings, free
 from reactive.engine.collections.zset import Row
-from reactive.engine.provenance.goals import Position
-from reactive.engine.pull.rows import Pull, Sides
-from reactive.engine.pull.wanted import Wanted, wanted_row
+from reactive.engine.provenance.goals import PlaceInOrder
+from reactive.engine.provenance.pull import Pull, SidesOfJoin
+from reactive.engine.provenance.wanted import Wanted, wanted_row
 from reactive.engine.reference.asking import evaluate_node
 from reactive.engine.reference.bags import Bag, PairedInputs, ordered_rows, pairing
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -46,7 +46,7 @@ NOTHING: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class WayToRow:
     """One way to a wanted row.
 
     row: the row that the way makes, of rows that hold or are assumed; `NOTHING` if it fails.
@@ -64,53 +64,53 @@ class Way:
     def fails(self) -> bool:
         return self.row is NOTHING
 
-    def stopped(self, reason: str) -> Way:
+    def stopped(self, reason: str) -> WayToRow:
         """Return the way as one that fails for a reason."""
         return replace(self, row=NOTHING, reason=reason)
 
-    def after(self, other: Way) -> Way:
+    def after(self, other: WayToRow) -> WayToRow:
         """Return the way as one that goes on from another one."""
         return replace(self, holds=other.holds + self.holds, missing=other.missing + self.missing)
 
 
-class Ways:
+class WaysToRows:
     """Finds the ways to the rows of a query with wanted values.
 
-    asked: as of `Derivations`, with `row_with_key_of(table, row)`, the other row with its key.
+    asked: as of `RowDerivations`, with `row_with_key_of(table, row)`, the other row with its key.
     """
 
     def __init__(self, asked: Any) -> None:
         self._asked = asked
         self._entered: Counter[Any] = Counter()
 
-    def to(self, node: plan.Node, wanted_values: Sequence[Wanted]) -> list[Way]:
+    def to(self, node: plan.Node, wanted_values: Sequence[Wanted]) -> list[WayToRow]:
         """Return the ways to wanted rows of a node, the most satisfied first."""
         found = list(dict.fromkeys(self._to(node, wanted_values)))
         found.sort(key=lambda way: (way.fails, len(way.missing), -len(way.holds)))
         return found
 
-    def _to(self, node: plan.Node, asked: Sequence[Wanted]) -> Iterator[Way]:
+    def _to(self, node: plan.Node, asked: Sequence[Wanted]) -> Iterator[WayToRow]:
         if any(not each.values for each in asked):
-            yield Way(NOTHING, reason=f"{headline(node)} makes no such row")
+            yield WayToRow(NOTHING, reason=f"{headline(node)} makes no such row")
             return
         asked = [each for each in asked if each.exprs]
         yield from islice(self._ways(node, asked), MOST)
 
-    def _ways(self, node: plan.Node, asked: Sequence[Wanted]) -> Iterator[Way]:
+    def _ways(self, node: plan.Node, asked: Sequence[Wanted]) -> Iterator[WayToRow]:
         pull: Pull = self._asked.pull()
         match node:
             case plan.Table():
                 yield from self._of_table(node, asked, pull)
             case plan.Values():
                 rows = pull.rows(node, asked)
-                yield from (Way(row) for row in _first(rows))
+                yield from (WayToRow(row) for row in _first(rows))
                 if not rows:
-                    yield Way(NOTHING, reason="the query writes out no such row")
+                    yield WayToRow(NOTHING, reason="the query writes out no such row")
             case plan.Recursive() | plan.Component() | plan.Fixpoint() | plan.Iterate():
                 yield from self._of_relation(node, asked, pull)
             case plan.View(source):
                 rows = pull.rows(node, asked)
-                yield from (Way(row, ((node, row),)) for row in _first(rows))
+                yield from (WayToRow(row, ((node, row),)) for row in _first(rows))
                 if not rows:
                     yield from self._to(source, asked)
             case plan.Distinct() | plan.Union() | plan.UnionAll():
@@ -136,32 +136,36 @@ class Ways:
                 elif len(node.inputs()) == 1:
                     yield from self._of_rows(node, asked, pull)
                 else:
-                    yield Way(NOTHING, reason=f"{headline(node)} makes no such row")
+                    yield WayToRow(NOTHING, reason=f"{headline(node)} makes no such row")
 
-    def _of_table(self, node: plan.Table, asked: Sequence[Wanted], pull: Pull) -> Iterator[Way]:
+    def _of_table(
+        self, node: plan.Table, asked: Sequence[Wanted], pull: Pull
+    ) -> Iterator[WayToRow]:
         rows = pull.rows(node, asked)
-        yield from (Way(row, ((node, row),)) for row in _first(rows))
+        yield from (WayToRow(row, ((node, row),)) for row in _first(rows))
         if rows:
             return
         decided = [row for row in _decided(node, asked) if _has_values(row, asked, pull)]
         for row in decided[:FOLLOWED]:
             other = self._asked.row_with_key_of(node, row)
             if other is None:
-                yield Way(row, missing=((node, row),))
+                yield WayToRow(row, missing=((node, row),))
             else:
                 reason = f"{node.name} has {other!r:.200} with its key, not {row!r:.200}"
-                yield Way(NOTHING, ((node, other),), reason=reason)
+                yield WayToRow(NOTHING, ((node, other),), reason=reason)
         if not decided:
-            yield Way(NOTHING, reason=f"no row of {node.name}{_with(asked)}")
+            yield WayToRow(NOTHING, reason=f"no row of {node.name}{_with(asked)}")
 
-    def _of_relation(self, node: plan.Node, asked: Sequence[Wanted], pull: Pull) -> Iterator[Way]:
+    def _of_relation(
+        self, node: plan.Node, asked: Sequence[Wanted], pull: Pull
+    ) -> Iterator[WayToRow]:
         recursion, index = self._asked.relation(node)
         rows = pull.rows(node, asked)
-        yield from (Way(row, ((node, row),)) for row in _first(rows))
+        yield from (WayToRow(row, ((node, row),)) for row in _first(rows))
         if rows:
             return
         if isinstance(recursion, plan.Iterate) or free(recursion):
-            yield Way(NOTHING, reason=f"no row of {recursion.names[index]}{_with(asked)}")
+            yield WayToRow(NOTHING, reason=f"no row of {recursion.names[index]}{_with(asked)}")
             return
         place = recursion.level, index
         if self._entered[place] >= DEEPEST:
@@ -173,10 +177,10 @@ class Ways:
             self._entered[place] -= 1
         if isinstance(node, plan.Recursive):
             reason = f"no row of {recursion.names[index]}{_with(asked)}"
-            yield Way(NOTHING, reason=reason)
+            yield WayToRow(NOTHING, reason=reason)
         yield from ways
 
-    def _of_rows(self, node: plan.Node, asked: Sequence[Wanted], pull: Pull) -> Iterator[Way]:
+    def _of_rows(self, node: plan.Node, asked: Sequence[Wanted], pull: Pull) -> Iterator[WayToRow]:
         """Yield the ways to rows of a node that makes rows of one input row at a time."""
         (source,) = node.inputs()
         for way in self._to(source, pull.below(node, asked)):
@@ -192,7 +196,9 @@ class Ways:
             else:
                 yield way.stopped(f"{headline(node)} makes {_few(made)} of {way.row!r:.200}")
 
-    def _of_both(self, one: plan.Node, other: plan.Node, asked: Sequence[Wanted]) -> Iterator[Way]:
+    def _of_both(
+        self, one: plan.Node, other: plan.Node, asked: Sequence[Wanted]
+    ) -> Iterator[WayToRow]:
         for way in self._to(one, asked):
             exact = None if way.fails else wanted_row(way.row, bindings(one))
             if exact is None:
@@ -204,9 +210,9 @@ class Ways:
 
     def _of_pair(
         self, node: plan.Node, found: PairedInputs, asked: Sequence[Wanted], pull: Pull
-    ) -> Iterator[Way]:
+    ) -> Iterator[WayToRow]:
         join = below_wheres(node) if isinstance(node, plan.Where) else node
-        sides = Sides(node, found, asked)
+        sides = SidesOfJoin(node, found, asked)
         if isinstance(join, plan.AntiJoin):
             yield from self._without_partner(node, found, sides, pull)
             return
@@ -228,8 +234,14 @@ class Ways:
                 yield self._paired(node, other.row, way.row, other.after(way), asked, pull)
 
     def _paired(
-        self, node: plan.Node, left: Row, right: Row, way: Way, asked: Sequence[Wanted], pull: Pull
-    ) -> Way:
+        self,
+        node: plan.Node,
+        left: Row,
+        right: Row,
+        way: WayToRow,
+        asked: Sequence[Wanted],
+        pull: Pull,
+    ) -> WayToRow:
         """Return a way that goes on with the pair of two rows."""
         if NOTHING in (left, right):
             return replace(way, row=NOTHING)
@@ -245,8 +257,8 @@ class Ways:
         return way.stopped(f"{headline(node)} is false for {left!r:.200} and {right!r:.200}")
 
     def _without_partner(
-        self, node: plan.Node, found: PairedInputs, sides: Sides, pull: Pull
-    ) -> Iterator[Way]:
+        self, node: plan.Node, found: PairedInputs, sides: SidesOfJoin, pull: Pull
+    ) -> Iterator[WayToRow]:
         for way in self._to(found.left, sides.of_left):
             if way.fails:
                 yield way
@@ -254,7 +266,7 @@ class Ways:
             keys = sides.right_keys(Counter([way.row]), pull.evaluate)
             for other in pull.rows(found.right, keys):
                 pair = iter((Counter([way.row]), Counter([other])))
-                if not evaluate_node(node, lambda _, pair=pair: next(pair)):
+                if not _evaluated(node, pair):
                     yield way.stopped(f"{_name(found.right)} has {other!r:.200}")
                     break
             else:
@@ -264,13 +276,13 @@ class Ways:
 
     def _of_group(
         self, node: plan.Aggregate | plan.Reduce, asked: Sequence[Wanted], pull: Pull
-    ) -> Iterator[Way]:
+    ) -> Iterator[WayToRow]:
         pushed = pull.below(node, asked)
         members = pull.rows(node.input, pushed)
         if members:
             made = [row for row in _made(node, members) if pushed or node.key is None]
             said = f"the row of this group is {_few(made)}" if made else "no group has such a row"
-            yield Way(NOTHING, reason=f"{headline(node)}: {said}")
+            yield WayToRow(NOTHING, reason=f"{headline(node)}: {said}")
             return
         for way in self._to(node.input, pushed):
             if way.fails:
@@ -285,7 +297,7 @@ class Ways:
 
     def _of_order(
         self, node: plan.Top | plan.OrderBy, asked: Sequence[Wanted], pull: Pull
-    ) -> Iterator[Way]:
+    ) -> Iterator[WayToRow]:
         for way in self._to(node.input, asked if _shows_all(node) else ()):
             if way.fails or way.missing:
                 yield way
@@ -297,12 +309,17 @@ class Ways:
                 of = pull.evaluate.of((_key(node),), bindings(node))
                 rows = Counter({row: n for row, n in rows.items() if of(row) == of(way.row)})
             every = ordered_rows(whole, rows)
-            place = Position(every.index(way.row) + 1, len(every))
+            place = PlaceInOrder(every.index(way.row) + 1, len(every))
             yield way.stopped(f"{headline(node)}: it is number {place.place} of {place.count}")
 
 
 def _shows_all(node: plan.Top | plan.OrderBy) -> bool:
     return isinstance(node, plan.Top) or node.shown is None
+
+
+def _evaluated(node: plan.Node, pair: Iterator[Bag]) -> Bag:
+    """Return the rows of a join of two bags, the left one first."""
+    return evaluate_node(node, lambda _: next(pair))
 
 
 def _key(node: plan.Top) -> Expr:

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from optimizer import plan
-from reactive.engine.provenance.derivations import Derivations
+from reactive.engine.provenance.derivations import RowDerivations
 from reactive.engine.provenance.goals import Beside, Derivation, Goal
 
 RULES = (plan.Component, plan.Aggregate, plan.Reduce, plan.View)
@@ -87,7 +87,7 @@ class Search:
     With `is_flat`, rows of groups are shown and not proved, as in a group that its own rows enter.
     """
 
-    def __init__(self, derivations: Derivations, *, is_flat: bool = False) -> None:
+    def __init__(self, derivations: RowDerivations, *, is_flat: bool = False) -> None:
         self.derivations = derivations
         self._is_flat = is_flat
         self._known: dict[Goal, _Known] = {}

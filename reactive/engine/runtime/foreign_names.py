@@ -136,7 +136,7 @@ OF_TABLES: dict[str, str] = {
 }
 
 OF_PARAMETERS: dict[str, str] = {
-    **_map_names("value current read get_value", "parameter() is its value"),
+    **_map_names("value current get_value", "parameter() is its value"),
     **_map_names("assign write set_value", "its name is set(value)"),
 }
 

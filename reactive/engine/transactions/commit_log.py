@@ -20,7 +20,7 @@ Cost:   a list append per commit and table.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import time
@@ -36,6 +36,30 @@ if TYPE_CHECKING:
 
 Turn = Literal["undo", "redo"] | None
 """What a commit does to an earlier one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A past commit.
+
+    Parameters
+    ----------
+    version: its number.
+    time: the time of the commit.
+    changes: by the name of each table that it changed, rows with the change in their number of
+        copies. Rows of a table that this process has not created are dictionaries.
+    label: what `transaction(label=...)` called it.
+    turn: "undo" or "redo" for a commit of `Database.undo` or `redo`.
+
+    >>> Past(7, datetime(2026, 1, 1), {"words": [("to", 1)]}).changes["words"]
+    [('to', 1)]
+    """
+
+    version: int
+    time: datetime
+    changes: Mapping[str, Sequence[tuple[Any, int]]]
+    label: str | None = None
+    turn: Turn = None
 
 
 @dataclass(slots=True, eq=False)

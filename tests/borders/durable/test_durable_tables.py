@@ -509,7 +509,6 @@ def test_a_file_that_somebody_else_changed_is_told(tmp_path: Path) -> None:
         ({"durability": "exit", "keep": 5}, "no use for durability='exit', keep=5"),
         ({"synchronous": "full"}, "no use for synchronous='full'"),
         ({"synchronous": "none"}, "synchronous='none' is none"),
-        ({"keep": 1}, "no use for keep=1"),
         ({"keep": -1}, "keep=-1 is no number"),
         ({"keep": True}, "keep=True is no number"),
         ({"store": MemoryStore(), "synchronous": "full"}, "is of a path"),

@@ -95,7 +95,7 @@ def test_all_proofs_are_those_of_all_simple_paths() -> None:
 def test_a_row_of_a_lattice_is_shown_from_the_values_that_are_joined() -> None:
     db = Database()
     edges = db.table(tuple[int, int], name="edges")
-    marks = db.table(tuple[int, frozenset], name="marks")
+    marks = db.table(tuple[int, frozenset[str]], name="marks")
     seen = fixpoint(
         lambda seen: marks.union(
             edges.join(seen, on=lambda e, s: e[0] == s[0]).select(lambda e, s: (e[1], s[1]))

@@ -193,7 +193,7 @@ def _simple(expr: Expr) -> Expr:
 
 
 @record
-class Equation:
+class EqualParts:
     """Two expressions that are equal for all rows that a condition keeps.
 
     `one` and `other` read different bindings; one of them may read none.
@@ -203,7 +203,7 @@ class Equation:
     other: Expr
 
 
-def equations_in(tests: Iterable[Any]) -> list[Equation]:
+def equations_in(tests: Iterable[Any]) -> list[EqualParts]:
     """Return the equations that hold if all of the tests do, callables of the same bindings."""
     found = []
     for test in tests:
@@ -212,7 +212,7 @@ def equations_in(tests: Iterable[Any]) -> list[Equation]:
         for part in conjuncts(_simple(test.body)):
             match _simple(part):
                 case Operation("==", (one, other)) if reads(one).isdisjoint(reads(other)):
-                    found.append(Equation(one, other))
+                    found.append(EqualParts(one, other))
     return found
 
 

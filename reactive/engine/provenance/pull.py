@@ -12,7 +12,7 @@ needs; a node that needs all rows of an input (an order, a window) reads them al
 A recursion is not evaluated: its rows are those of a view of it, which is made at the first
 question and kept, and which shares the operators of views that are there.
 
-State:  the sources of rows (`sources.py`), and rows of nodes that were read as a whole.
+State:  the sources of rows (`row_sources.py`), and rows of nodes that were read as a whole.
 Cost:   of the rows found on the way; joins begin at the input of which the fewest rows are wanted.
 Source: [dbsp] for the operators; the pushing is that of magic sets (Bancilhon et al., PODS 1986).
 """
@@ -28,10 +28,10 @@ from optimizer.expr import Constant, Expr, Lifted, all_parameters, one_value, re
 from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings
 from reactive.engine.collections.zset import Row
-from reactive.engine.pull.sources import RowSource, source_of_bag
-from reactive.engine.pull.wanted import (
+from reactive.engine.provenance.row_sources import RowSource, source_of_bag
+from reactive.engine.provenance.wanted import (
     UNKNOWN,
-    Equation,
+    EqualParts,
     Evaluator,
     Wanted,
     as_bindings,
@@ -153,7 +153,7 @@ class Pull:
         self, node: plan.Node, found: PairedInputs, asked: Sequence[Wanted]
     ) -> tuple[Bag, Bag]:
         """Return the rows of both inputs of a join that its wanted rows are made of."""
-        sides = Sides(node, found, asked)
+        sides = SidesOfJoin(node, found, asked)
         if sides.keeps_left and sides.keeps_right:
             return self.rows(found.left), self.rows(found.right)
         if sides.keeps_left or (
@@ -191,7 +191,7 @@ class Pull:
             return source.estimate(asked, bindings(node))
         found = pairing(node)
         if found is not None:
-            sides = Sides(node, found, asked)
+            sides = SidesOfJoin(node, found, asked)
             return min(
                 self.estimate(found.left, sides.of_left),
                 self.estimate(found.right, sides.of_right),
@@ -237,7 +237,7 @@ def _constants_in(node: plan.Where) -> list[Wanted]:
     return found
 
 
-class Sides:
+class SidesOfJoin:
     """What is wanted of the two inputs of a join.
 
     `keeps_left` and `keeps_right` tell if rows of the left or right input are kept that have no
@@ -294,14 +294,14 @@ class Sides:
             made = wanted((self._as_right(one),), [(other.value,)])
             self.of_right += [] if made is None else [made]
 
-    def _equations_of(self, found: PairedInputs) -> list[Equation]:
+    def _equations_of(self, found: PairedInputs) -> list[EqualParts]:
         """Return the equations of the left input with the right one, each over its own bindings."""
         made = []
         if found.keys is not None and all(isinstance(key, Lifted) for key in found.keys):
             left, right = found.keys
             assert isinstance(left, Lifted)
             assert isinstance(right, Lifted)
-            made.append(Equation(left.body, as_bindings(right.body, 0, self._right_count)))
+            made.append(EqualParts(left.body, as_bindings(right.body, 0, self._right_count)))
         for equation in equations_in(found.predicates):
             one, other = equation.one, equation.other
             if reads(one) and min(reads(one)) >= self._count:
@@ -309,7 +309,7 @@ class Sides:
             if not reads(one) or not reads(other):
                 continue
             if max(reads(one)) < self._count <= min(reads(other)):
-                made.append(Equation(one, self._as_right(other)))
+                made.append(EqualParts(one, self._as_right(other)))
         return made
 
     def _as_right(self, expr: Expr) -> Expr:

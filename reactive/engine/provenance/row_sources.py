@@ -16,7 +16,7 @@ from typing import Any
 
 from optimizer.expr import Attribute, Constant, Expr, Item, Parameter
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.pull.wanted import UNKNOWN, Evaluator, Wanted
+from reactive.engine.provenance.wanted import UNKNOWN, Evaluator, Wanted
 from reactive.engine.reference.bags import Bag
 from reactive.engine.transactions.rows_by_field import RowsByField
 
@@ -64,7 +64,8 @@ class RowSource:
 
     def estimate(self, asked: Sequence[Wanted], count: int) -> int:
         """Return about how many rows `rows` will look at."""
-        return min([self._estimate(each, count) for each in asked], default=self._size())
+        found: int = min([self._estimate(each, count) for each in asked], default=self._size())
+        return found
 
     def _estimate(self, asked: Wanted, count: int) -> int:
         if _is_whole(asked.exprs, count):

@@ -14,7 +14,7 @@ from optimizer.plans.properties import bindings, free, nodes
 from reactive import Count, Database
 from reactive.api.pulling import Questions
 from reactive.api.relation import Relation
-from reactive.engine.pull.wanted import Wanted, wanted, wanted_row
+from reactive.engine.provenance.wanted import Wanted, wanted, wanted_row
 from reactive.engine.reference.verify import evaluate_plan
 from tests.budget import examples
 from tests.random_queries.drawn import SEEDS, commit, draw

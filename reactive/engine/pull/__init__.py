@@ -1,1 +1,0 @@
-"""Rows that a query has for given values, found through indexes, without a view of the query."""
