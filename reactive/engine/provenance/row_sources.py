@@ -64,8 +64,7 @@ class RowSource:
 
     def estimate(self, asked: Sequence[Wanted], count: int) -> int:
         """Return about how many rows `rows` will look at."""
-        found: int = min([self._estimate(each, count) for each in asked], default=self._size())
-        return found
+        return min([self._estimate(each, count) for each in asked], default=self._size())
 
     def _estimate(self, asked: Wanted, count: int) -> int:
         if _is_whole(asked.exprs, count):
@@ -74,7 +73,8 @@ class RowSource:
         if index is not None:
             return sum(len(index.get(value, ())) for value in asked.values)
         size = self._size()
-        return min(size, 1 + len(asked.values) * max(1, size // 10 ** len(asked.exprs)))
+        share: int = size // 10 ** len(asked.exprs)
+        return min(size, 1 + len(asked.values) * max(1, share))
 
     def _candidates(self, asked: Wanted, count: int, evaluate: Evaluator) -> Iterable[Pair]:
         """Yield the rows with wanted values, and those whose values cannot be computed."""
