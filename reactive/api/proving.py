@@ -17,7 +17,6 @@ from reactive.api.conditions import where_of
 from reactive.api.obstacles import Obstacle, WhyNot
 from reactive.api.proofs import Proof
 from reactive.api.pulling import Questions, lifted
-from reactive.api.relation import Relation
 from reactive.engine.collections.zset import Row, canonical, repeat_by_weight
 from reactive.engine.dataflow.delta import Delta, with_columns
 from reactive.engine.provenance.check import check_steps
@@ -56,11 +55,11 @@ class Explainer:
 
     def __init__(self, view: AnyView) -> None:
         self._engine = view._engine
-        self._name, self._place = view.name, view.place
+        self._name, self._place, self._relation = view.name, view.place, view.relation
         written = view.relation.plan
 
         def make_view(node: plan.Node) -> AnyView:
-            relation = Relation[Any](self._engine, node)
+            relation = self._relation._new(node)
             found: AnyView = self._engine.materialize(relation, None, self._place)
             return found
 
@@ -92,8 +91,7 @@ class Explainer:
         root, values = self.questions.root, []
         said = [f"{name}={value!r}" for name, value in fields.items()]
         if fields:
-            relation = Relation[Any](self._engine, root)
-            root = lifted(where_of(relation, None, fields))
+            root = lifted(where_of(self._relation._new(root), None, fields))
         elif (row := wanted_row(canonical(asked), bindings(root))) is not None:
             values = [row]
         text = ", ".join(said) if fields else f"{asked!r:.200}"
@@ -322,7 +320,7 @@ def rows_of(
     engine, place = relation._engine, caller()
 
     def make_view(node: plan.Node) -> AnyView:
-        found: AnyView = engine.materialize(Relation[Any](engine, node), None, place)
+        found: AnyView = engine.materialize(relation._new(node), None, place)
         return found
 
     with engine.inside():
