@@ -141,7 +141,7 @@ RULE_KINDS: dict[Rule, Kinds] = {
     order_joins: (plan.Join, plan.Product),
     propagate_constants: PAIRS,
     prune_join_inputs: (plan.Select, plan.Aggregate),
-    push_test_below_join: (plan.Join,),
+    push_test_below_join: (plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin),
     push_where_below_aggregate: WHERE,
     push_where_below_difference: WHERE,
     push_where_below_distinct: WHERE,

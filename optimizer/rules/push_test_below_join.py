@@ -5,6 +5,8 @@
       B                               A
                                     B
 
+In a semi_join, an anti_join and a left_join only the right side is filtered.
+
 Conditions on a table's rows are left to the index of the join, which holds only rows that pass.
 
 Sound:  a guard drops a row only if p, and the expressions that the join evaluates for the row
@@ -44,9 +46,14 @@ DEEPER = (
 )
 
 
+Joins = plan.Join | plan.SemiJoin | plan.AntiJoin | plan.OuterJoin
+
+
 def push_test_below_join(node: plan.Node) -> plan.Node:
     """Push one test of a side below a join, if that side is a join, union or the like."""
-    if not isinstance(node, plan.Join) or not isinstance(node.match.on, Lifted):
+    if not isinstance(node, Joins) or not isinstance(node.match.on, Lifted):
+        return node
+    if isinstance(node, plan.OuterJoin) and node.kind != "left":
         return node
     if node.match.left_key is not None:
         return _of_written_keys(node, node.match.on)
@@ -54,7 +61,8 @@ def push_test_below_join(node: plan.Node) -> plan.Node:
     if found is None:
         return node
     right_shape = (row_shape(node.right),)
-    if _is_deeper(node.left) and not may_raise(found.right, right_shape):
+    filters_left = isinstance(node, plan.Join) and _is_deeper(node.left)
+    if filters_left and not may_raise(found.right, right_shape):
         pushed = _push_first(node, "left", found.left)
         if pushed is not None:
             return pushed
@@ -65,12 +73,13 @@ def push_test_below_join(node: plan.Node) -> plan.Node:
     return node
 
 
-def _of_written_keys(node: plan.Join, on: Lifted) -> plan.Node:
+def _of_written_keys(node: Joins, on: Lifted) -> plan.Node:
     """Push a test of a join with written keys, which tests only pairs with equal keys.
 
     A test may be pushed if the tests before it raise nothing, or read its side.
     """
-    for side, source in (("left", node.left), ("right", node.right)):
+    sides = (("left", node.left), ("right", node.right))
+    for side, source in sides if isinstance(node, plan.Join) else sides[1:]:
         if _is_deeper(source):
             pushed = _push_first(node, side, tuple(_first_tests(node, on, side)))
             if pushed is not None:
@@ -78,7 +87,7 @@ def _of_written_keys(node: plan.Join, on: Lifted) -> plan.Node:
     return node
 
 
-def _first_tests(node: plan.Join, on: Lifted, side: str) -> Iterator[SideTerm]:
+def _first_tests(node: Joins, on: Lifted, side: str) -> Iterator[SideTerm]:
     """Yield the tests of one side of a join, until a test that may raise and is not of that
     side."""
     count, known = bindings(node.left), pair_shapes(node)
@@ -97,7 +106,7 @@ def _is_deeper(node: plan.Node) -> bool:
     return isinstance(node, DEEPER)
 
 
-def _push_first(node: plan.Join, side: str, steps: tuple[SideTerm, ...]) -> plan.Node | None:
+def _push_first(node: Joins, side: str, steps: tuple[SideTerm, ...]) -> plan.Node | None:
     """Return the join with the first condition pushed that was not pushed before; None if there is
     none."""
     is_left = side == "left"
@@ -119,9 +128,7 @@ def _push_first(node: plan.Join, side: str, steps: tuple[SideTerm, ...]) -> plan
     return None
 
 
-def _push_test(
-    node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]
-) -> plan.Node | None:
+def _push_test(node: Joins, side: str, test: Lifted, needed: tuple[Expr, ...]) -> plan.Node | None:
     """Return the join with a test below it; if it may raise, guarded there and asked again here.
 
     Return None if no condition of the join is that test.
@@ -151,8 +158,8 @@ def _push_test(
     changed = replace(match, on=on.with_body(conjunction(rest)) if rest else None)
     where = plan.Where(source, test)
     if side == "left":
-        return plan.Join(where, node.right, changed)
-    return plan.Join(node.left, where, changed)
+        return replace(node, left=where, match=changed)
+    return replace(node, right=where, match=changed)
 
 
 def _original(tests: tuple[Expr, ...], body: Expr, start: int, *, is_left: bool) -> Expr | None:

@@ -144,4 +144,8 @@ def _of_items(made: Callable[[Any], Any], reads: list[Read]) -> Read:
 
 
 def _read_call(function: Callable[..., Any], *reads: Read) -> Read:
-    return lambda row: function(*[read(row) for read in reads])
+    match reads:
+        case (one, other):
+            return lambda row: function(one(row), other(row))
+        case _:
+            return lambda row: function(*[read(row) for read in reads])

@@ -44,7 +44,7 @@ from optimizer.plans.properties import bindings, free
 from optimizer.plans.strata import BesideRows, ByPolicy, Form, InRows, OfGroups, levels_in, old_form
 from optimizer.rewriting.on_error import guard_query
 from optimizer.rewriting.report import with_own_levels
-from optimizer.traverse import with_functions, with_inputs
+from optimizer.traverse import Interned, with_functions, with_inputs
 from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.reference.asking import (
     NO_VALUE,
@@ -72,6 +72,8 @@ class WrittenPlan:
         self._made: dict[tuple[int, int], plan.Node] = {}
         self._kept: list[plan.Node] = []
         self._levelled: dict[int, plan.Node] = {}
+        self._interned = Interned()
+        """Equal parts of several sub-queries, which are evaluated once."""
         self._policy: ByPolicy | None = None
         """The policy for rows that raise, of the query and of its sub-queries."""
 
@@ -98,7 +100,7 @@ class WrittenPlan:
         made = self.write(root, values)
         if self._policy is not None:
             made = _by_policy(made, self._policy)
-        return RepeatedQuery(made, self._rooms, least_fixpoint)
+        return RepeatedQuery(self._interned.all(made), self._rooms, least_fixpoint)
 
     def _make_answers(self, root: plan.Node) -> QueryAnswers:
         around = Around()
@@ -109,6 +111,7 @@ class WrittenPlan:
         self._made.clear()
         self._kept.clear()
         self._levelled.clear()
+        self._interned = Interned()
 
     def _key(self, node: plan.Node, values: Around | None) -> tuple[int, int]:
         return id(node), id(values)

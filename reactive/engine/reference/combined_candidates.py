@@ -8,6 +8,7 @@
 The indexes are built once. All conditions are then tested on each combination, unchanged. Another
 combination is skipped only if a condition is certainly false, and no condition before it raises:
 conditions are read in order, as in `keys.py`, up to the first that may raise in an unknown way.
+Conditions of the row around alone are tested once per value.
 
 Needs:  an equation of the value around with a value of one input; no row whose parts raise or have
         unusual comparisons. Otherwise all rows are joined for each value.
@@ -21,7 +22,17 @@ from math import prod
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted, Parameter, conjuncts, one_value, row_names, substitute
+from optimizer.expr import (
+    Expr,
+    Lifted,
+    Parameter,
+    conjunction,
+    conjuncts,
+    one_value,
+    reads,
+    row_names,
+    substitute,
+)
 from optimizer.plans.properties import bindings
 from reactive.engine.codegen.functions import callable_of, compiled_of
 from reactive.engine.collections.index import ERROR_KEY, FILTERED
@@ -52,7 +63,9 @@ class CombinedRows:
         self.first = bindings(inputs[0])
         self.tests = [callable_of(test.predicate) for test in tests]
         finder = ConditionReader(self.first, len(inputs))
-        around = list(_read_conditions(finder, tests))
+        self.alone: list[Expr] = []
+        """Conditions of the row around alone."""
+        around = list(_read_conditions(finder, tests, self.alone))
         found = finder.collect()
         self.places, self.equations = found.places, found.equations
         self.side = around[0][0] if around else 0
@@ -74,11 +87,12 @@ class CombinedRows:
 
 
 def _read_conditions(
-    finder: ConditionReader, tests: Sequence[plan.Where]
+    finder: ConditionReader, tests: Sequence[plan.Where], alone: list[Expr]
 ) -> Iterator[tuple[int, Expr, Expr]]:
     """Collect conditions in order, up to the first that may raise in an unknown way.
 
     Yield the equations with values around: their side, the value of its row, and the value around.
+    Conditions of the row around alone are added to `alone`.
     """
     for test in tests:
         if not isinstance(test.predicate, Lifted):
@@ -87,6 +101,9 @@ def _read_conditions(
             if not asks_around(condition):
                 if not finder.take(condition) or finder.has_joint:
                     return
+                continue
+            if not reads(condition):
+                alone.append(condition)
                 continue
             pair = equation(condition)
             side = None if pair is None else finder.side_of(pair[0])
@@ -102,6 +119,7 @@ class CombinedCandidates:
         self._found = found
         theirs = Lifted(one_value([each for _, each in found.around]), (), (), 0)
         self._value = compiled_of(theirs)
+        self._alone = compiled_of(Lifted(conjunction(tuple(found.alone)), (), (), 0))
         self._key = self._key_function()
         self._sides = [
             [(place(row), row, weight) for row, weight in bag.items()]
@@ -168,12 +186,15 @@ class CombinedCandidates:
         """Return the combinations for the values around; None if these are odd."""
         try:
             value = self._value()
+            is_met = has_plain_equality(value) and self._alone()
             starts = self._starts.get(value, ()) if has_plain_equality(value) else None
         except Exception as error:  # the conditions decide
             reraise_asynchronous(error)
             return None
         if starts is None or self._is_misread(value):
             return None
+        if not is_met:
+            return Bag()
         found, side = self._found, self._found.side
         combined: list[Combination] = [
             ({side: key}, {side: row}, weight) for key, row, weight in starts if key is not FILTERED

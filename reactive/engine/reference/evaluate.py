@@ -1,24 +1,10 @@
 """Evaluate a query from scratch: one short function per plan node, and no operator.
 
-Products of several inputs below filters are joined one input after the other.
-
-    where a.k == b.k and b.j == c.j        a, then b by k, then c by j
-      product                        ->
-        product a b
-        c
-
-A combination of rows is skipped as soon as some of its rows are known to disagree. That requires
-that no input has an error row (`keys.py`), and that no value computed from rows of several inputs
-raises or cannot be looked up; otherwise all combinations are built. Each predicate is tested on the
-combinations of as many inputs as it has parameters.
-
-Cost: the combinations whose equated values are equal.
-
 A view must equal this evaluation after every commit. `View.verify` compares the two, and so do the
 tests, over generated histories. No part of the maintenance of views is used, and no generated code.
 
     rows one by one, sets      asking.py
-    joins, orders              bags.py, keys.py; filtered products are here
+    joins, orders              bags.py, keys.py; several joins at once combinations.py
     groups                     groups.py
     recursion                  recursion.py
 
@@ -29,25 +15,17 @@ derivations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from math import prod
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from optimizer import plan
-from optimizer.expr import Function
-from optimizer.plans.properties import below_wheres, bindings, free
-from optimizer.record import record
-from reactive.engine.codegen.functions import callable_of
-from reactive.engine.collections.index import ERROR_KEY, FILTERED
-from reactive.engine.collections.values import has_plain_equality
-from reactive.engine.collections.zset import Pair, Row
+from optimizer.plans.properties import free, nodes
+from reactive.engine.collections.zset import Pair
 from reactive.engine.reference.asking import evaluate_node, inputs_of
-from reactive.engine.reference.bags import STRIDE, TRIED, Bag, Of, Tables, Variables, sum_pairs
+from reactive.engine.reference.bags import Bag, Of, Tables, Variables, sum_pairs
 from reactive.engine.reference.by_definition import WrittenPlan
-from reactive.engine.reference.keys import Conditions, Joint, conditions
+from reactive.engine.reference.combinations import Several, combine_rows, several
 from reactive.engine.reference.recursion import RECURSIONS, iterate_bodies, least_fixpoint
-from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.runtime.progress import SILENT, Progress
 
 __all__ = [
@@ -59,166 +37,6 @@ __all__ = [
     "evaluate_part",
     "through",
 ]
-
-
-Placed = tuple[Any, Row, int]
-"""A key, a row and its weight; rows with different keys are not combined."""
-
-
-@record
-class Several:
-    """Inputs whose rows are all combined, and predicates on the rows of the first inputs."""
-
-    inputs: tuple[plan.Node, ...]
-    predicates: tuple[tuple[int, Function], ...]
-
-
-def several(node: plan.Node) -> Several | None:
-    """Return at least three inputs with a product among them and filters above; None otherwise."""
-    if not isinstance(below_wheres(node), plan.Product | plan.Join):
-        return None
-    inputs: list[plan.Node] = []
-    asked: list[tuple[plan.Node, Function]] = []
-    has_product = False
-    while isinstance(node, plan.Where | plan.Product | plan.Join):
-        if isinstance(node, plan.Where):
-            asked.append((node, node.predicate))
-            node = node.input
-            continue
-        if isinstance(node, plan.Join):
-            if node.match.on is None or node.match.left_key is not None:
-                break
-            asked.append((node, node.match.on))
-        has_product |= isinstance(node, plan.Product)
-        inputs.append(node.right)
-        node = node.left
-    if len(inputs) < 2 or not (asked and has_product):
-        return None
-    first = bindings(node) - 1
-    predicates = tuple((bindings(above) - first, asks) for above, asks in reversed(asked))
-    return Several((node, *reversed(inputs)), predicates)
-
-
-def combine_rows(found: Several, of: Of, progress: Progress = SILENT) -> Bag:
-    """Return the combinations that satisfy all predicates."""
-    first = bindings(found.inputs[0])
-    bags = [of(source) for source in found.inputs]
-    told = conditions([asks for _, asks in found.predicates], first, len(bags))
-    sides = [_place_rows(bag, place) for bag, place in zip(bags, told.places, strict=True)]
-    if not (
-        any(place is ERROR_KEY for side in sides for place, _, _ in side)
-        or _is_combination_misread(found, told, sides)
-    ):
-        with suppress(_NotKnown):
-            return _Combinations(found, told, sides).rows(progress)
-    told = conditions((), first, len(bags))
-    sides = [_place_rows(bag, place) for bag, place in zip(bags, told.places, strict=True)]
-    return _Combinations(found, told, sides).rows(progress)
-
-
-class _NotKnown(Exception):
-    """A value computed from rows of several inputs raises, or cannot be looked up."""
-
-
-def _place_rows(bag: Bag, place: Callable[[Row], Any]) -> list[Placed]:
-    return [(place(row), row, weight) for row, weight in bag.items()]
-
-
-def _is_combination_misread(
-    found: Several, told: Conditions, sides: Sequence[list[Placed]]
-) -> bool:
-    """Return True if a skipped combination satisfies the predicates; only some are tested."""
-    first = bindings(found.inputs[0])
-    asks = [(number + first - 1, callable_of(ask)) for number, ask in found.predicates]
-    lengths = list(map(len, sides))
-    for number in range(min(TRIED, prod(lengths))):
-        chosen = [side[number * STRIDE ** (at + 1) % len(side)] for at, side in enumerate(sides)]
-        keys, rows = [key for key, _, _ in chosen], [row for _, row, _ in chosen]
-        arguments = (rows[0],) if first == 1 else rows[0]
-        arguments = (*arguments, *rows[1:])
-        if not _is_combination_compared(told, keys, arguments) and all(
-            ask(*arguments[:count]) for count, ask in asks
-        ):
-            return True
-    return False
-
-
-def _is_combination_compared(told: Conditions, keys: Sequence[Any], arguments: Row) -> bool:
-    """Return True if rows with the given keys are combined."""
-    if FILTERED in keys:
-        return False
-    if any(keys[e.side][e.part] != keys[e.other][e.other_part] for e in told.equations):
-        return False
-    try:
-        return all(keys[j.side][j.part] == _joint_value(j, arguments) for j in told.joint)
-    except _NotKnown:
-        return True
-
-
-def _joint_value(joint: Joint, arguments: Row) -> Any:
-    """Return a value computed from rows of several inputs, for a look-up."""
-    try:
-        value = joint.value(arguments)
-        if has_plain_equality(value):
-            return value
-    except Exception as error:  # the predicate will raise it again
-        reraise_asynchronous(error)
-    raise _NotKnown
-
-
-class _Combinations:
-    """Builds combinations, adding one input at a time."""
-
-    def __init__(self, found: Several, told: Conditions, sides: Sequence[list[Placed]]) -> None:
-        self._is_one = bindings(found.inputs[0]) == 1
-        self._sides = [[p for p in side if p[0] is not FILTERED] for side in sides]
-        self._equations, self._joint = told.equations, told.joint
-        self._asks: dict[int, list[Callable[..., object]]] = {}
-        for number, asks in found.predicates:
-            self._asks.setdefault(number, []).append(callable_of(asks))
-
-    def rows(self, progress: Progress) -> Bag:
-        """Return the combined rows of all inputs."""
-        so_far: list[tuple[list[Any], Row, int]] = []
-        for key, row, weight in self._sides[0]:
-            arguments = (row,) if self._is_one else row
-            if self._fits(1, arguments):
-                so_far.append(([key], arguments, weight))
-        for number in range(1, len(self._sides)):
-            so_far = self._with(number, so_far, progress)
-        return Counter({row: weight for _, row, weight in so_far})
-
-    def _with(self, number: int, so_far: Any, progress: Progress) -> Any:
-        """Extend combinations by the rows of one more input."""
-        mine, theirs = self._parts(number)
-        joint = [each for each in self._joint if each.side == number]
-        mine += [each.part for each in joint]
-        index: dict[Any, list[Placed]] = {}
-        for placed in self._sides[number]:
-            index.setdefault(tuple([placed[0][part] for part in mine]), []).append(placed)
-        made = []
-        for keys, row, weight in progress.over(so_far):
-            sought = [keys[side][part] for side, part in theirs]
-            sought += [_joint_value(each, row) for each in joint]
-            for key, other, times in index.get(tuple(sought), ()):
-                arguments = (*row, other)
-                if self._fits(number + 1, arguments):
-                    made.append(([*keys, key], arguments, weight * times))
-        return made
-
-    def _parts(self, number: int) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return the parts of the key of an input, and the earlier parts that they are equal to."""
-        mine, theirs = [], []
-        for e in self._equations:
-            if max(e.side, e.other) == number and e.side != e.other:
-                ends = [(e.side, e.part), (e.other, e.other_part)]
-                (before, own) = sorted(ends)
-                mine.append(own[1])
-                theirs.append(before)
-        return mine, theirs
-
-    def _fits(self, number: int, arguments: Row) -> bool:
-        return all(asks(*arguments) for asks in self._asks.get(number, ()))
 
 
 def evaluate(
@@ -287,6 +105,9 @@ class _Evaluation:
         self._tables = tables
         self._progress = progress
         self._closed: dict[int, Bag] = {}
+        self._several: dict[int, Several | None] = {}
+        self._noted: dict[int, plan.Node] = {}
+        self._readers: dict[int, set[int]] = {}
 
     def rows(self, root: plan.Node, variables: Variables) -> Bag:
         """Return the rows of a plan; `variables` are the rows of recursive relations."""
@@ -300,6 +121,7 @@ class _Evaluation:
 
     def _missing(self, root: plan.Node) -> list[plan.Node]:
         """Return the nodes whose rows are not known yet, inputs first."""
+        self._note_readers(root)
         found: dict[int, plan.Node] = {}
         waiting = [(root, False)]
         while waiting:
@@ -308,9 +130,32 @@ class _Evaluation:
                 found[id(node)] = node
             elif id(node) not in found and id(node) not in self._closed:
                 waiting.append((node, True))
-                sources = () if isinstance(node, RECURSIONS) else _sources(node)
+                sources = () if isinstance(node, RECURSIONS) else self._sources(node)
                 waiting.extend((source, False) for source in reversed(sources))
         return list(found.values())
+
+    def _note_readers(self, root: plan.Node) -> None:
+        """Note which nodes read each node of a plan."""
+        for part in nodes(root, until=lambda each: id(each) in self._noted):
+            if id(part) not in self._noted:
+                self._noted[id(part)] = part
+                for source in part.inputs():
+                    self._readers.setdefault(id(source), set()).add(id(part))
+
+    def _found_several(self, node: plan.Node) -> Several | None:
+        """Return the inputs combined for a node; filters with several readers are stored."""
+        if id(node) not in self._several:
+            self._several[id(node)] = several(node, self._is_read_often)
+        return self._several[id(node)]
+
+    def _is_read_often(self, node: plan.Node) -> bool:
+        """Return True for a filter with several readers."""
+        return isinstance(node, plan.Where) and len(self._readers.get(id(node), ())) > 1
+
+    def _sources(self, node: plan.Node) -> tuple[plan.Node, ...]:
+        """Return the nodes whose rows are read."""
+        found = self._found_several(node)
+        return inputs_of(node) if found is None else found.sources
 
     def _evaluate(self, node: plan.Node, known: dict[int, Bag], variables: Variables) -> Bag:
         """Return the rows of a node, given rows of its inputs and the recursions in progress."""
@@ -336,13 +181,8 @@ class _Evaluation:
             case plan.Component(plan.Fixpoint() as fixpoint, index):
                 return least_fixpoint(fixpoint, outside, self._progress)[index]
             case _:
-                found = several(node)
-                if found is not None:
-                    return combine_rows(found, of, self._progress)
-                return evaluate_node(node, of, self._progress)
-
-
-def _sources(node: plan.Node) -> tuple[plan.Node, ...]:
-    """Return the nodes whose rows are read."""
-    found = several(node)
-    return inputs_of(node) if found is None else found.inputs
+                found = self._found_several(node)
+                if found is None:
+                    return evaluate_node(node, of, self._progress)
+                rows = combine_rows(found, of, self._progress)
+                return evaluate_node(node, outside, self._progress) if rows is None else rows

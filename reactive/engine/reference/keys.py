@@ -17,6 +17,7 @@ The optimizer finds keys by another rule, which shares no code with this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from operator import itemgetter
 from typing import Any
@@ -95,6 +96,8 @@ class Conditions:
     spares: bool
     """True if some combinations of rows can be skipped."""
     joint: list[Joint]
+    is_complete: bool = True
+    """True if no condition of the predicates is missing."""
 
 
 def conditions(predicates: Sequence[Function], count: int, sides: int) -> Conditions:
@@ -106,13 +109,14 @@ def conditions(predicates: Sequence[Function], count: int, sides: int) -> Condit
     count: the number of bindings of the first side's rows; the other sides have one.
     """
     finder = ConditionReader(count, sides)
-    for predicate in predicates:
-        if not all(map(finder.take, conjuncts(_lift_body(predicate)))):
-            break
-    return finder.collect()
+    is_complete = all(
+        finder.take(test) for each in predicates for test in conjuncts(lift_body(each))
+    )
+    return replace(finder.collect(), is_complete=is_complete)
 
 
-def _lift_body(predicate: Function) -> Expr:
+def lift_body(predicate: Function) -> Expr:
+    """Return the expression of a predicate."""
     return predicate.body if isinstance(predicate, Lifted) else lift(predicate).body
 
 
@@ -134,7 +138,7 @@ class ConditionReader:
         all later ones. A value of several sides is computed only for rows that are already
         combined, so later conditions must not skip any of these.
         """
-        if self._joint and max(self._read_sides(test), default=0) < self._joint[-1].side:
+        if self._joint and max(self.read_sides(test), default=0) < self._joint[-1].side:
             return False
         side = self.side_of(test)
         if side is not None:
@@ -151,7 +155,7 @@ class ConditionReader:
                 self._is_attempt = False
                 return True
             case _:
-                return self._check(test)
+                return self.check(test)
 
     def _take_part(self, condition: Expr) -> None:
         """Use an equation, or a condition of one side, that an attempt needs to succeed."""
@@ -165,7 +169,7 @@ class ConditionReader:
 
     def _take_shared(self, test: Expr, arms: Sequence[Sequence[Expr]]) -> bool:
         """Use the conditions that all arms of an `or` share, if it does not raise."""
-        is_safe = self._check(test)
+        is_safe = self.check(test)
         first, *others = arms
         for number, condition in enumerate(first):
             if not is_safe and number > 0:
@@ -174,16 +178,16 @@ class ConditionReader:
                 self.take(condition)
         return is_safe
 
-    def _check(self, test: Expr) -> bool:
+    def check(self, test: Expr) -> bool:
         """Add checks that a condition does not raise; return False if they do not suffice."""
         side = self.side_of(test)
         if side is not None:
             return self._add((side, test, _SafetyCheck()))
         match test:
             case Operation("not", (operand,)):
-                return self._check(operand)
+                return self.check(operand)
             case And(parts) | Or(parts):
-                return all(map(self._check, parts))
+                return all(map(self.check, parts))
             case Attempt(_, otherwise) if otherwise == FALSE:
                 return True
             case Operation("==", operands):
@@ -206,13 +210,13 @@ class ConditionReader:
             list(map(_make_key_function, self._sides)), self._equations, spares, self._joint
         )
 
-    def _read_sides(self, expr: Expr) -> set[int]:
+    def read_sides(self, expr: Expr) -> set[int]:
         """Return the sides that an expression reads."""
         return {max(0, index - self._count + 1) for index in reads(expr)}
 
     def side_of(self, expr: Expr) -> int | None:
         """Return the side that an expression reads; None for several."""
-        read = self._read_sides(expr)
+        read = self.read_sides(expr)
         return None if len(read) > 1 else min(read, default=0)
 
     def _compare(self, operands: tuple[Expr, ...], what: _What) -> bool:
@@ -233,7 +237,7 @@ class ConditionReader:
 
     def _join(self, several: Expr, single: Expr) -> bool:
         """Use an equation of a value of several sides with a value of a later side."""
-        side, before = self.side_of(single), max(self._read_sides(several))
+        side, before = self.side_of(single), max(self.read_sides(several))
         value = interpret_expr(several, itemgetter)
         if side is None or side <= before or value is None:
             return False
@@ -344,16 +348,21 @@ def _make_key_function(steps: Sequence[_ConditionPart]) -> Place:
     if len(steps) == 1 and isinstance(steps[0].what, _LookUpKey) and not steps[0].is_attempt:
         return _place_of_one(steps[0].read)
 
+    parts = [(step.read, step.what.take, type(step.what) is _LookUpKey, step) for step in steps]
+
     def place(row: Row) -> Any:
         key: list[Any] = []
-        for step in steps:
-            try:
-                said = step.what.take(step.read(row), key)
-            except Exception as error:  # the predicate will raise it again
-                reraise_asynchronous(error)
-                return FILTERED if step.is_attempt else ERROR_KEY
-            if said is not None:
-                return said
+        step = None
+        try:
+            for read, take, is_key, step in parts:  # noqa: B007
+                value = read(row)
+                if is_key and type(value) in SIMPLE:
+                    key.append(value)
+                elif (said := take(value, key)) is not None:
+                    return said
+        except Exception as error:  # the predicate will raise it again
+            reraise_asynchronous(error)
+            return FILTERED if step is not None and step.is_attempt else ERROR_KEY
         return tuple(key)
 
     return place

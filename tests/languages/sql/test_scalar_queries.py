@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Database
+from tests.counted_calls import calls_of
 
 
 class Order(NamedTuple):
@@ -65,3 +66,24 @@ def test_a_value_computed_of_an_aggregate_is_a_left_join(text: str) -> None:
             customers.remove(Customer(2))
         view.verify()
         assert dict(map(tuple, view)) == pytest.approx(expected())
+
+
+@pytest.mark.parametrize("exists", ["exists", "not exists"])
+def test_tables_of_an_exists_are_joined_by_their_own_conditions(exists: str) -> None:
+    """The rows of two tables in EXISTS are no product."""
+
+    def calls(size: int) -> int:
+        db = Database()
+        db.execute("create table c (id int)")
+        db.execute("create table sales (buyer int, day int)")
+        db.execute("create table days (id int, year int)")
+        text = f"select id from c where {exists} (select * from sales, days where buyer = c.id"
+        view = db.sql(f"{text} and day = days.id and year between 2002 and 2003)").materialize()
+        numbers = ", ".join(f"({n}, {n})" for n in range(size))
+        db.execute("insert into c values (1), (2), (3)")
+        db.execute("insert into days values " + numbers.replace("(2, 2)", "(2, 2002)"))
+        found = calls_of(lambda: db.execute(f"insert into sales values {numbers}"))
+        assert [row.id for row in view] == ([2] if exists == "exists" else [1, 3])
+        return found
+
+    assert calls(200) < 2.6 * calls(100)
