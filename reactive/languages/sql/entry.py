@@ -32,6 +32,7 @@ from reactive.languages.sql.terms.common_types import DIALECTS, Dialect
 from reactive.languages.sql.terms.errors import nearest, nesting_error, refuse_unread
 from reactive.languages.sql.terms.folding import with_folded_constants
 from reactive.languages.sql.terms.scope import Language, OpenValues, Scope, SqlText
+from reactive.languages.sql.terms.session import Session
 from reactive.languages.sql.terms.values import (
     BindingSchema,
     Catalog,
@@ -46,27 +47,47 @@ from reactive.languages.sql.terms.values import (
 from reactive.languages.sql.text.read import depth_of, parse_statement
 
 
-def query_relation(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
-    """Return the relation of a query, or of a command that shows something; refuse statements."""
+def query_relation(
+    engine: Any, text: str, parameters: Mapping[str, Any], session: Session | None = None
+) -> Any:
+    """Return the relation of a query, or of a command that shows something; refuse statements.
+
+    session: that of a connection, in the place of that of the database.
+    """
     catalog = catalog_of(engine)
+    if session is None:
+        session = catalog.session
     command = commands.QUERY.match(text)
     if command is not None:
-        around = scope_of(exp.Null(), text, dialect_of(engine), catalog, parameters)
-        explain = partial(_explain, engine, parameters)
+        around = scope_of(
+            exp.Null(), text, dialect_of(engine), catalog, parameters, session=session
+        )
+        explain = partial(_explain, engine, parameters, session)
         text, parameters = commands.as_query(command[1], command[2], around, explain)
+    if session.path:
+        text = _qualified(engine, text, parameters, session)
     if catalog.queries is None:
         catalog.queries = TextRecipes(catalog, partial(_translate_query, engine))
     copied = catalog.queries.find(text, parameters)
     if copied is not None:
         node, schema = copied
         return make_relation(engine, node, schema, ())
-    node, schema, environment = _translate_query(engine, text, parameters)
+    node, schema, environment = _translate_query(engine, text, parameters, session=session)
     return make_relation(engine, node, schema, tuple(dict.fromkeys(environment.views)))
 
 
-def _explain(engine: Any, parameters: Mapping[str, Any], text: str, is_run: bool) -> list[str]:
+def _qualified(engine: Any, text: str, parameters: Mapping[str, Any], session: Session) -> str:
+    """Return a text whose tables name the schemas in which the `search_path` finds them."""
+    from reactive.languages.sql.system.search_path import with_schemas
+
+    return with_schemas(text, dialect_of(engine), catalog_of(engine), session, parameters)
+
+
+def _explain(
+    engine: Any, parameters: Mapping[str, Any], session: Session, text: str, is_run: bool
+) -> list[str]:
     """Return the lines of the plan of a query; `is_run` adds what a run of it takes."""
-    relation = query_relation(engine, text, parameters)
+    relation = query_relation(engine, text, parameters, session)
     if not is_run:
         return str(relation.explain()).splitlines()
     with relation.materialize() as view:
@@ -74,10 +95,14 @@ def _explain(engine: Any, parameters: Mapping[str, Any], text: str, is_run: bool
 
 
 def _translate_query(
-    engine: Any, text: str, parameters: Mapping[str, Any], open_values: OpenValues | None = None
+    engine: Any,
+    text: str,
+    parameters: Mapping[str, Any],
+    open_values: OpenValues | None = None,
+    session: Session | None = None,
 ) -> tuple[plan.Node, BindingSchema, Environment]:
     """Return the plan of a query, its columns, and the names that it has read."""
-    tree, around = _read_statement(engine, text, parameters, open_values)
+    tree, around = _read_statement(engine, text, parameters, open_values, session)
     if not isinstance(tree, exp.Query | exp.Values):
         word = text.split()[0].upper()
         is_command = word in ("ANALYZE", "PRAGMA", "SET", "USE")
@@ -98,17 +123,28 @@ PLAIN = frozenset({int, str, float, bool, bytes, NoneType})
 """Classes of values that are no parameters of a database, which are read here."""
 
 
-def execute(db: Any, text: str, parameters: Mapping[str, Any], returned: list[Any]) -> int:
+def execute(
+    db: Any,
+    text: str,
+    parameters: Mapping[str, Any],
+    returned: list[Any],
+    session: Session | None = None,
+) -> int:
     """Run one statement, and return the number of rows that it changed.
 
     returned: an empty list, which gets the columns and the rows of RETURNING.
+    session: that of a connection, in the place of that of the database.
     """
     engine = engine_of(db)
     catalog = catalog_of(engine)
+    if session is None:
+        session = catalog.session
     for value in parameters.values():
         if value.__class__ not in PLAIN:
             parameters = {name: v() if is_parameter(v) else v for name, v in parameters.items()}
             break
+    if session.path and commands.STATEMENT.match(text) is None:
+        text = _qualified(engine, text, parameters, session)
     if catalog.statements is None:
         catalog.statements = KeptStatements(partial(_read_statement, engine))
     write = catalog.statements.find(engine, text, parameters)
@@ -116,10 +152,12 @@ def execute(db: Any, text: str, parameters: Mapping[str, Any], returned: list[An
         return int(write(db))
     command = commands.STATEMENT.match(text)
     if command is not None:
-        around = scope_of(exp.Null(), text, dialect_of(engine), catalog, parameters)
+        around = scope_of(
+            exp.Null(), text, dialect_of(engine), catalog, parameters, session=session
+        )
         asked = commands.run_command(command[1], command[2], around)
-        return 0 if asked is None else execute(db, *asked, returned)
-    tree, around = _read_statement(engine, text, parameters)
+        return 0 if asked is None else execute(db, *asked, returned, session)
+    tree, around = _read_statement(engine, text, parameters, session=session)
     around.environment.returned = returned
     if isinstance(tree, exp.Merge):
         from reactive.languages.sql.statements.merge import merge
@@ -129,13 +167,17 @@ def execute(db: Any, text: str, parameters: Mapping[str, Any], returned: list[An
 
 
 def _read_statement(
-    engine: Any, text: str, parameters: Mapping[str, Any], open_values: OpenValues | None = None
+    engine: Any,
+    text: str,
+    parameters: Mapping[str, Any],
+    open_values: OpenValues | None = None,
+    session: Session | None = None,
 ) -> tuple[exp.Expr, Scope]:
     """Return the tree of a statement, and the scope around it."""
     dialect, catalog = dialect_of(engine), catalog_of(engine)
     tree = parse_statement(text, dialect, parameters)
     _refuse_unnamed(parameters, tree)
-    return tree, scope_of(tree, text, dialect, catalog, parameters, open_values)
+    return tree, scope_of(tree, text, dialect, catalog, parameters, open_values, session)
 
 
 def is_query(engine: Any, text: str, parameters: Mapping[str, Any]) -> bool:
@@ -258,7 +300,7 @@ SYSTEM = tuple(
     getattr(exp, name)
     for name in (
         *("Anonymous", "CurrentVersion", "CurrentSchema", "CurrentDatabase", "CurrentCatalog"),
-        *("CurrentUser", "SessionUser"),
+        *("CurrentUser", "SessionUser", "CurrentSchemas"),
     )
     if hasattr(exp, name)
 )
@@ -330,11 +372,12 @@ def scope_of(
     catalog: Catalog,
     parameters: Mapping[str, Any],
     open_values: OpenValues | None = None,
+    session: Session | None = None,
 ) -> Scope:
     """Return the scope around a statement: the names of the database, and its parameters."""
     relations = {name: plan_of_relation(v) for name, v in parameters.items() if is_relation(v)}
     constants = {name: v for name, v in parameters.items() if is_parameter(v) or not is_relation(v)}
-    environment = Environment(catalog, relations)
+    environment = Environment(catalog, relations, session)
     language = LANGUAGE if depth_of(tree) <= MOST_LEVELS else DEEP_LANGUAGE
     is_view = isinstance(tree, exp.Create) and tree.kind == "VIEW"
     is_live = is_view or isinstance(tree, exp.Query | exp.Values)

@@ -32,6 +32,7 @@ from reactive.languages.sql.dbapi.errors import (
     translated,
 )
 from reactive.languages.sql.dbapi.placeholders import with_names
+from reactive.languages.sql.terms.session import Session
 from reactive.languages.sql.terms.types import sql_name
 from reactive.languages.sql.terms.values import BindingSchema
 
@@ -82,6 +83,7 @@ class SqlConnection:
         self.db = db
         """The database."""
         self._autocommit = autocommit
+        self._session = Session()
         self._open: Any = None
         self._thread = 0
         self._is_closed = False
@@ -271,12 +273,24 @@ class SqlCursor(Closeable):
         """Run a statement or a query by its first word; a WITH is first tried as a query."""
         engine = engine_of(self.connection.db)
         text, named = with_names(text, parameters, entry.dialect_of(engine).name)
-        if is_query and word in QUERIES and (word != "with" or entry.is_query(engine, text, named)):
+        asked = text
+        if word == "execute":
+            name = re.match(r"\s*execute\s+(\w+)", text, re.IGNORECASE)
+            prepared = self.connection._session.prepared
+            asked = prepared.get(name[1].casefold(), "") if name else ""
+            word = _first_word(asked)
+        if (
+            is_query
+            and word in QUERIES
+            and (word != "with" or entry.is_query(engine, asked, named))
+        ):
             self._ask(engine, text, named)
             return
         self.connection.begin_for(word)
         returned = list[Any]()
-        self.rowcount = entry.execute(self.connection.db, text, named, returned)
+        self.rowcount = entry.execute(
+            self.connection.db, text, named, returned, self.connection._session
+        )
         if returned:
             schema, rows = returned
             self.description, self._rows = _describe(schema), iter(rows)
@@ -288,7 +302,7 @@ class SqlCursor(Closeable):
                 "a query does not see what its transaction has changed\n"
                 "  commit() first, or ask before the changes"
             )
-        relation = entry.query_relation(engine, text, named)
+        relation = entry.query_relation(engine, text, named, self.connection._session)
         with relation.materialize(on_error="raise") as view:
             rows = list(view)
         self.description = _describe(relation.schema)

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from optimizer.errors import PlanError
 from reactive.languages.sql.queries.grouping import evaluated_constant
-from reactive.languages.sql.statements.system_tables import TABLES_SHOWN, named_place
+from reactive.languages.sql.statements.system_tables import named_place, tables_shown
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.text.read import LEFT_ALONE, parse_statement
@@ -30,6 +30,7 @@ QUERY = re.compile(r"\s*(show|describe|desc|explain|execute|pragma)" + REST, re.
 STATEMENT = re.compile(
     r"\s*(prepare|execute|deallocate|refresh|set|reset|use|pragma)" + REST, re.I | re.DOTALL
 )
+SHOWN_TABLES = re.compile(r'tables(?:\s+from\s+"?([^"]+)"?)?', re.I)
 PREPARED = re.compile(r"(\w+)\s*(?:\([^)]*\)\s*)?as\s+(.*)\Z", re.I | re.DOTALL)
 EXECUTED = re.compile(r"(\w+)\s*(?:\((.*)\))?\Z", re.DOTALL)
 PLACE = re.compile(LEFT_ALONE + r"|\$(\d+)|(\?)(\d*)", re.DOTALL)
@@ -43,8 +44,8 @@ def as_query(
     explain: returns the lines for a query; the second argument asks for a run.
     """
     match word.lower():
-        case "show" if rest.lower() in ("tables", "all tables"):
-            return TABLES_SHOWN, {}
+        case "show" if found := SHOWN_TABLES.fullmatch(rest):
+            return tables_shown(around, found[1] or "")
         case "describe" | "desc":
             name = rest.removeprefix("table ").strip().strip('"')
             schema, name = named_place(name, around)
@@ -76,21 +77,21 @@ def run_command(word: str, rest: str, around: Scope) -> Asked | None:
 
     Return the statement of EXECUTE, else None.
     """
-    catalog = around.environment.catalog
+    catalog, prepared = around.environment.catalog, around.environment.session.prepared
     match word.lower():
         case "prepare":
             found = PREPARED.match(rest)
             if found is None:
                 raise PlanError("PREPARE takes a name and a statement\n  prepare q as select ...")
-            if found[1].casefold() in catalog.prepared:
+            if found[1].casefold() in prepared:
                 raise PlanError(f"there is a prepared statement {found[1]!r} already")
-            catalog.prepared[found[1].casefold()] = found[2]
+            prepared[found[1].casefold()] = found[2]
         case "deallocate":
             name = rest.split()[-1].casefold() if rest else ""
             if name == "all":
-                catalog.prepared.clear()
-            elif catalog.prepared.pop(name, None) is None:
-                raise _unknown(name, catalog)
+                prepared.clear()
+            elif prepared.pop(name, None) is None:
+                raise _unknown(name, prepared)
         case "refresh":
             name = rest.split()[-1] if rest else ""
             if catalog.find(name.strip('"')) is None or "view" not in rest.lower():
@@ -100,7 +101,7 @@ def run_command(word: str, rest: str, around: Scope) -> Asked | None:
         case "set":
             _settings().set_value(rest, around)
         case "use":
-            _settings().set_value(f"schema {rest}", around)
+            _settings().set_value(f"schema = {rest}", around)
         case "reset":
             _settings().reset(rest, around)
         case "pragma":
@@ -110,12 +111,12 @@ def run_command(word: str, rest: str, around: Scope) -> Asked | None:
 
 def executed(rest: str, around: Scope) -> Asked:
     """Return the text of a prepared statement, and the values that EXECUTE gives."""
-    catalog, found = around.environment.catalog, EXECUTED.match(rest)
+    prepared, found = around.environment.session.prepared, EXECUTED.match(rest)
     if found is None:
         raise PlanError("EXECUTE takes the name of a prepared statement\n  execute q(1, 'a')")
-    text = catalog.prepared.get(found[1].casefold())
+    text = prepared.get(found[1].casefold())
     if text is None:
-        raise _unknown(found[1], catalog)
+        raise _unknown(found[1], prepared)
     values = []
     if (found[2] or "").strip():
         around = around.of_text(f"select {found[2]}", around.constants)
@@ -137,14 +138,16 @@ def executed(rest: str, around: Scope) -> Asked:
     return named, {f"value_{place}": value for place, value in enumerate(values, 1)}
 
 
-def _unknown(name: str, catalog: Any) -> PlanError:
+def _unknown(name: str, prepared: Mapping[str, str]) -> PlanError:
     return PlanError(
-        f"there is no prepared statement {name!r}{nearest(name, catalog.prepared)}\n"
+        f"there is no prepared statement {name!r}{nearest(name, prepared)}\n"
         "  prepare q as select ..."
     )
 
 
 OF_SETTINGS = "current_setting()"
+OF_POSTGRES = "15.0 (reactive-collections)"
+"""The version of Postgres whose functions its dialect has."""
 
 
 def _settings() -> Any:
@@ -168,19 +171,47 @@ def _setting(node: Any, around: Scope) -> Any:
         raise
 
 
+def _sqlite_version() -> str:
+    """Return the version of SQLite whose functions the dialect has: that of Python's module."""
+    from sqlite3 import sqlite_version
+
+    return sqlite_version
+
+
+def _current_schemas(node: Any, name: str, around: Scope) -> Any:
+    """Return the first schema of the path that is there, or with `current_schemas` all of them."""
+    from reactive.languages.sql.system.search_path import current_schemas
+
+    environment = around.environment
+    environment.from_catalog.add(OF_SETTINGS)
+    found = current_schemas(around.dialect, environment.catalog, environment.session)
+    if name == "currentschema":
+        return exp.Literal.string(found[0]) if found else exp.null()
+    given = node.expressions or [node.args.get("this")]
+    if len(given) != 1 or not isinstance(given[0], exp.Boolean):
+        raise around.error(node, "current_schemas() takes TRUE or FALSE")
+    if given[0].this and around.dialect.name == "postgres":
+        found = ["pg_catalog", *found]
+    return exp.array(*map(exp.Literal.string, found))
+
+
 def system_value(node: Any, around: Scope) -> Any:
     """Return the constant of a function that clients ask at connection; None of another node."""
     name = getattr(node, "key", "")
     if isinstance(node, exp.Anonymous):
         name = node.name.lower().replace("_", "")
-        name = "currentversion" if name in ("version", "sqliteversion") else name
+        name = "currentversion" if name == "version" else name
     if name == "currentsetting" and 0 < len(node.expressions) < 3:
         return _setting(node, around)
+    if name in ("currentschema", "currentschemas"):
+        return _current_schemas(node, name, around)
     if node.args.get("expressions"):
         return None
+    if name == "sqliteversion" and around.dialect.name == "sqlite":
+        return exp.Literal.string(_sqlite_version())
+    is_postgres = around.dialect.name == "postgres"
     value = {
-        "currentversion": "reactive-collections",
-        "currentschema": "public" if around.dialect.name == "postgres" else "main",
+        "currentversion": f"PostgreSQL {OF_POSTGRES}" if is_postgres else "reactive-collections",
         "currentdatabase": "postgres" if around.dialect.name == "postgres" else "memory",
         "currentcatalog": "postgres" if around.dialect.name == "postgres" else "memory",
         "currentuser": around.dialect.name,

@@ -8,7 +8,7 @@
 A setting that would change what a query means is fixed: it can be set to the value that it has. An
 unknown one is an error; a PRAGMA of SQLite too, which SQLite itself would ignore.
 
-State:  the values that were set, of the whole database; they are not stored.
+State:  the values that were set, by the session: that of a connection, or of the database.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer.errors import PlanError
-from reactive.languages.sql.statements.system_tables import TABLES_SHOWN, named_place
+from reactive.languages.sql.statements.system_tables import named_place, tables_shown
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.scope import Scope
 
@@ -137,7 +137,7 @@ ASSIGNED = re.compile(
 WORDED = (
     (re.compile(r"(?:(?:session|local)\s+)?time\s+zone\s+(.+)\Z", re.I | re.DOTALL), "timezone"),
     (re.compile(r"names\s+(.+)\Z", re.I | re.DOTALL), "client_encoding"),
-    (re.compile(r"schema\s+(.+)\Z", re.I | re.DOTALL), "search_path"),
+    (re.compile(r"schema\s+(?:=\s*|to\s+)?(.+)\Z", re.I | re.DOTALL), "schema"),
 )
 ISOLATION = re.compile(
     r"(?:session\s+characteristics\s+as\s+)?transaction\s+(?:isolation\s+level\s+"
@@ -169,7 +169,10 @@ def _assign(name: str, written: str, around: Scope) -> None:
     """Set a setting to a value as it is written."""
     dialect, folded = around.dialect.name, name.casefold()
     value = _plain(written)
-    known = around.environment.catalog.settings
+    known = around.environment.session.settings
+    if folded in ("search_path", "schema") and dialect != "sqlite":
+        _set_path(value, around)
+        return
     if _is_free(folded, dialect):
         if value.casefold() == "default":
             known.pop(folded, None)
@@ -180,15 +183,32 @@ def _assign(name: str, written: str, around: Scope) -> None:
     if folded == "timezone":
         same = value.casefold() == holds.casefold() or {value.casefold(), holds.casefold()} <= UTC
         remedy = "the zone is of the database: Database(timezone=...)"
-    elif folded in ("search_path", "schema"):
-        parts = {_plain(part).casefold() for part in value.split(",")}
-        same = parts <= {"$user", "user", "public", "main", "default", "memory.main"}
-        remedy = "name tables with their schemas: app.orders"
     else:
         same = _is_same(value, holds)
         remedy = "leave it out"
     if not same:
         raise PlanError(f"{name} is {holds!r} here, and cannot be {value!r}\n  {remedy}")
+
+
+def _set_path(value: str, around: Scope) -> None:
+    """Set the schemas in which tables are looked for."""
+    environment = around.environment
+    names = [_plain(part) for part in value.split(",")]
+    if [name.casefold() for name in names] == ["default"]:
+        names = []
+    _path().set_path(names, around.dialect, environment.catalog, environment.session)
+    if names:
+        joined = ", " if around.dialect.name == "postgres" else ","
+        environment.session.settings["search_path"] = joined.join(names)
+    else:
+        environment.session.settings.pop("search_path", None)
+
+
+def _path() -> Any:
+    """Return the module of the path, which few programs need."""
+    from reactive.languages.sql.system import search_path
+
+    return search_path
 
 
 def _plain(written: str) -> str:
@@ -214,7 +234,10 @@ def _is_free(folded: str, dialect: str) -> bool:
 def value_of(name: str, around: Scope) -> str:
     """Return the value of a setting; refuse an unknown one."""
     dialect, folded = around.dialect, name.casefold()
-    given = around.environment.catalog.settings.get(folded)
+    environment = around.environment
+    if folded == "schema" and dialect.name == "duckdb":
+        return str(_path().current_schemas(dialect, environment.catalog, environment.session)[0])
+    given = environment.session.settings.get(folded)
     if given is not None:
         return str(given)
     if folded == "timezone" and dialect.name != "sqlite":
@@ -227,12 +250,15 @@ def value_of(name: str, around: Scope) -> str:
 
 def reset(rest: str, around: Scope) -> None:
     """Run RESET of one setting, or of all."""
-    known, name = around.environment.catalog.settings, rest.casefold()
+    session, name = around.environment.session, rest.casefold()
     if name == "all":
-        known.clear()
-    else:
-        value_of(name, around)
-        known.pop(name, None)
+        session.settings.clear()
+        session.path = ()
+        return
+    value_of(name, around)
+    if name in ("search_path", "schema"):
+        name, session.path = "search_path", ()
+    session.settings.pop(name, None)
 
 
 def shown(name: str, around: Scope) -> tuple[str, dict[str, Any]]:
@@ -258,7 +284,7 @@ def pragma(rest: str, around: Scope) -> tuple[str, dict[str, Any]]:
     if word in ("table_info", "table_xinfo") and call is not None:
         return table_info(_plain(call[2]), around)
     if word in ("show_tables", "table_list") and call is None:
-        return TABLES_SHOWN, {}
+        return tables_shown(around)
     if word == "database_list":
         own = "main" if around.dialect.name == "sqlite" else "memory"
         return f"select 0 as seq, '{own}' as name, '' as file", {}

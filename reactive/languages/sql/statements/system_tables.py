@@ -32,8 +32,6 @@ SCHEMAS = {
     "sqlite": ("main", "main"),
 }
 """Names of the catalog and the schema that all tables are in."""
-TABLES_SHOWN = """select table_name as name from information_schema.tables
-    where table_schema in ('main', 'public') order by 1"""
 OF_POSTGRES = {
     "DOUBLE": "double precision",
     "VARCHAR": "text",
@@ -119,6 +117,20 @@ def _place(name: str, around: Scope) -> tuple[str, str, str]:
     return catalog, own, name
 
 
+def tables_shown(around: Scope, schema: str = "") -> tuple[str, dict[str, Any]]:
+    """Return the query of the tables and views of a schema, or of those that are searched."""
+    session, usual = around.environment.session, SCHEMAS[around.dialect.name][1]
+    shown = [schema.casefold()] if schema else [usual]
+    if session.path and not schema:
+        from reactive.languages.sql.system.search_path import searched
+
+        shown = [each or usual for each in searched(around.dialect, session)]
+    named = {f"schema_{place}": each for place, each in enumerate(shown)}
+    text = f"""select table_name as name from information_schema.tables
+        where lower(table_schema) in ({", ".join(f":{name}" for name in named)}) order by 1"""
+    return text, named
+
+
 def named_place(written: str, around: Scope) -> tuple[str, str]:
     """Return the folded schema and name of a table or view that a command names, as FROM does.
 
@@ -129,6 +141,11 @@ def named_place(written: str, around: Scope) -> tuple[str, str]:
     name, catalog = written.replace('"', ""), around.environment.catalog
     first, dot, rest = name.partition(".")
     flat = rest if dot and first.casefold() in OWN_SCHEMAS else name
+    if around.environment.session.path and not dot:
+        from reactive.languages.sql.system.search_path import find_schema
+
+        found = find_schema(name, around.dialect, catalog, around.environment.session)
+        flat = f"{found}.{name}" if found else name
     if catalog.find(flat) is None:
         raise PlanError(f"there is no table or view {name!r}{nearest(flat, catalog.names())}")
     _, schema, inside = _place(flat, around)

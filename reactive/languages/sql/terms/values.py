@@ -54,6 +54,7 @@ from reactive.api.internal_interface import kept_views
 from reactive.api.relation import AnyRelation, Relation
 from reactive.engine.runtime.sql_names import quote_name
 from reactive.languages.sql.runtime.intervals import Interval, interval_parts
+from reactive.languages.sql.terms.session import Session
 from reactive.languages.sql.terms.types import (
     ANY,
     NULL,
@@ -334,8 +335,8 @@ class Catalog:
         """Those views with the views that find rows by the UNIQUE columns, by identity."""
         self.is_altering = False
         """True while ALTER TABLE replaces a table, whose constraints are made again."""
-        self.settings: dict[str, str] = {}
-        """Values that SET has given, by the folded names of settings."""
+        self.session = Session()
+        """The session of `db.sql` and `db.execute`."""
         self.spaces: dict[str, None] = {}
         """The folded names of schemas that CREATE SCHEMA has made."""
         self.standing: dict[str, Any] = {}
@@ -344,8 +345,6 @@ class Catalog:
         """Declared indexes by their folded names: the table, and the views of a UNIQUE one."""
         self.system_table: Callable[[Any, Any], NamedPlan | None] = lambda node, around: None
         """Function from a name in FROM to the table of names that it stands for, or None."""
-        self.prepared: dict[str, str] = {}
-        """Texts of prepared statements, by their folded names."""
         self.statements: Any = None
         """Statements that were run, kept to be run again."""
         self.queries: Any = None
@@ -445,8 +444,11 @@ class Catalog:
 class Environment:
     """The names for a query: those of WITH around it, then those of the catalog."""
 
-    def __init__(self, catalog: Catalog, given: Mapping[str, NamedPlan]) -> None:
+    def __init__(
+        self, catalog: Catalog, given: Mapping[str, NamedPlan], session: Session | None = None
+    ) -> None:
         self.catalog = catalog
+        self.session = session or catalog.session
         self._given = {name.casefold(): source for name, source in given.items()}
         self.views: list[Any] = []
         """The views that were found, which the query holds."""
@@ -467,7 +469,7 @@ class Environment:
 
     def with_names(self, given: Mapping[str, NamedPlan]) -> Environment:
         """Return an environment with further names, which hide others."""
-        made = Environment(self.catalog, self._given | dict(given))
+        made = Environment(self.catalog, self._given | dict(given), self.session)
         made.views, made.from_catalog = self.views, self.from_catalog
         return made
 

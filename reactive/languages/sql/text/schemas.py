@@ -39,7 +39,8 @@ def check_known(part: Any, around: Any, *, is_strange: bool) -> None:
     """Raise `PlanError` for a schema that is not there; a strange one cannot be meant here."""
     asked, known = part.name, schema_names(around.environment.catalog)
     if is_strange or asked.casefold() not in known:
-        remedy = f"create schema {asked}; there are {', '.join(['main', *known])}"
+        usual = "public" if around.dialect.name == "postgres" else "main"
+        remedy = f"create schema {asked}; there are {', '.join([usual, *known])}"
         raise around.error(part, f"there is no schema {asked!r}{nearest(asked, known)}", remedy)
 
 
