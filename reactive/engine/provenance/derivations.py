@@ -47,7 +47,7 @@ SHOWN = 10
 """Number of rows of a group that are shown."""
 MOST = 1_000
 """Number of derivations that are looked at where all have the same height."""
-LINEAR = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
+LINEAR = (plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
 EXTREMES = frozenset({"Min", "Max"})
 
 
@@ -100,11 +100,14 @@ class RowDerivations:
         pull: Pull = self._asked.pull(rounds)
         match node:
             case plan.Table():
-                yield Derivation(leaf="fact")
+                if pull.has(node, row):
+                    yield Derivation(leaf="fact")
             case plan.Values() | plan.Given():
-                yield Derivation(leaf="value")
+                if pull.weight(node, row) > 0:
+                    yield Derivation(leaf="value")
             case plan.Previous():
-                yield Derivation((), (Note("held before the last commit"),), leaf="past")
+                if pull.weight(node, row) > 0:
+                    yield Derivation((), (Note("held before the last commit"),), leaf="past")
             case plan.Component(plan.Iterate() as iterate, index):
                 yield from self._of_round(iterate, index, asked)
             case plan.Component(plan.Fixpoint() as fixpoint, index):
@@ -114,26 +117,30 @@ class RowDerivations:
             case plan.Aggregate() | plan.Reduce():
                 yield from self._of_group(node, asked, pull)
             case plan.Top() | plan.OrderBy():
-                yield self._of_place(node, asked, pull)
+                yield from self._of_place(node, asked, pull)
             case plan.AsofJoin():
                 yield from self._of_nearest(node, asked, pull)
             case plan.Difference(left, right) | plan.DifferenceAll(left, right):
-                has = pull.weight(right, row)
-                absence = Absence(right, (), row, max(has, 0))
-                yield Derivation((self.goal(left, row, rounds),), (absence,))
+                has, is_bag = pull.weight(right, row), isinstance(node, plan.DifferenceAll)
+                if has <= 0 or (is_bag and pull.weight(left, row) > has):
+                    absence = Absence(right, (), row, max(has, 0))
+                    yield Derivation((self.goal(left, row, rounds),), (absence,))
             case plan.Intersection(left, right) | plan.IntersectionAll(left, right):
                 yield Derivation((self.goal(left, row, rounds), self.goal(right, row, rounds)))
             case plan.Distinct() | plan.Union() | plan.UnionAll():
                 for source in node.inputs():
-                    if pull.weight(source, row) > 0:
+                    if pull.has(source, row):
                         yield Derivation((self.goal(source, row, rounds),))
             case _:
                 found = pairing(node)
                 if found is not None:
                     yield from self._of_pair(node, found, asked, pull)
+                elif isinstance(node, plan.Where):
+                    if _made_of(node, row):
+                        yield Derivation((self.goal(node.input, row, rounds),))
                 elif isinstance(node, LINEAR):
                     yield from self._of_row(node, asked, pull)
-                else:
+                elif not isinstance(node, plan.Negate | plan.Empty):
                     raise PlanError(f"why cannot explain a row of {headline(node)}")
 
     def _of_row(self, node: plan.Node, asked: Goal, pull: Pull) -> Iterator[Derivation]:
@@ -158,25 +165,27 @@ class RowDerivations:
                     yield Derivation((left, self.goal(found.right, other, rounds)))
             return
         if isinstance(join, plan.AntiJoin):
-            left = self.goal(found.left, row, rounds)
-            yield Derivation((left,), (_absence(node, found, row, pull),))
+            if not _has_partner(node, found, row, pull):
+                left = self.goal(found.left, row, rounds)
+                yield Derivation((left,), (_absence(node, found, row, pull),))
             return
         one = row[0] if count == 1 else row[:count]
         other = row[count]
         kind = join.kind if isinstance(join, plan.OuterJoin) else None
         if kind is None:
-            pair = self.goal(found.left, one, rounds), self.goal(found.right, other, rounds)
-            yield Derivation(pair)
+            if _makes(node, one, other, row):
+                pair = self.goal(found.left, one, rounds), self.goal(found.right, other, rounds)
+                yield Derivation(pair)
             return
         has_left = pull.weight(found.left, one) > 0
         has_right = pull.weight(found.right, other) > 0
         if has_left and has_right and _makes(node, one, other, row):
             pair = self.goal(found.left, one, rounds), self.goal(found.right, other, rounds)
             yield Derivation(pair)
-        elif has_left and other is None:
+        elif has_left and other is None and not _has_partner(node, found, one, pull):
             absence = _absence(node, found, one, pull)
             yield Derivation((self.goal(found.left, one, rounds),), (absence,))
-        elif has_right:
+        elif has_right and pull.weight(node, row) > 0:
             absence = Absence(found.left, (), None)
             yield Derivation((self.goal(found.right, other, rounds),), (absence,))
 
@@ -204,6 +213,8 @@ class RowDerivations:
     ) -> Iterator[Derivation]:
         """Yield the derivation of the row of a group: its first members, or a witness."""
         members = self._members(node, asked, pull)
+        if evaluate_node(node, lambda _: members).get(asked.row, 0) <= 0:
+            return
         key = None if node.key is None else _key_of(node, asked.row)
         first = tuple(islice(members, SHOWN))
         beside = Members(node.input, key, first, sum(members.values()))
@@ -220,8 +231,12 @@ class RowDerivations:
         key, mine = caller(node.key, node.input), _key_of(node, asked.row)
         return Counter({row: n for row, n in rows.items() if n > 0 and key(row) == mine})
 
-    def _of_place(self, node: plan.Top | plan.OrderBy, asked: Goal, pull: Pull) -> Derivation:
-        """Return the derivation of a row by its place in an order."""
+    def _of_place(
+        self, node: plan.Top | plan.OrderBy, asked: Goal, pull: Pull
+    ) -> Iterator[Derivation]:
+        """Yield the derivation of a row by its place in an order."""
+        if pull.weight(node, asked.row) <= 0:
+            return
         order = node.order if isinstance(node, plan.Top) else node
         rows = pull.rows(node.input, pull.below(node, _exact(asked)))
         if isinstance(node, plan.Top):
@@ -237,7 +252,7 @@ class RowDerivations:
             assert show is not None
             below = next(row for row in rows if show(row) == asked.row)
         premise = self.goal(node.input, below, asked.rounds)
-        return Derivation((premise,), (PlaceInOrder(place, len(rows_in_order)),))
+        yield Derivation((premise,), (PlaceInOrder(place, len(rows_in_order)),))
 
     # Recursion.
 
@@ -255,8 +270,7 @@ class RowDerivations:
             rounds = (*around, (fixpoint.level, at))
             pull = self._asked.pull(rounds)
         if not isinstance(best, plan.JoinedValue):
-            if pull.weight(body, asked.row) > 0:
-                yield Derivation((self.goal(body, asked.row, rounds),))
+            yield Derivation((self.goal(body, asked.row, rounds),))
             return
         value, key = caller(best.value, body), caller(best.by, body)
         parts = self._joined(best, body, asked, pull)
@@ -313,6 +327,15 @@ def _makes(node: plan.Node, left: Row, right: Row, row: Row) -> bool:
     """Return True if a join makes a row of one row of each side."""
     sides = iter((Counter([left]), Counter([right])))
     return evaluate_node(node, lambda _: next(sides)).get(row, 0) > 0
+
+
+def _has_partner(node: plan.Node, found: PairedInputs, left: Row, pull: Pull) -> bool:
+    """Return True if a left row of a join has a partner."""
+    keys = SidesOfJoin(node, found, ()).right_keys(Counter([left]), pull.evaluate)
+    assert isinstance(node, plan.AntiJoin | plan.OuterJoin)
+    semi = plan.SemiJoin(found.left, found.right, node.match)
+    sides = iter((Counter([left]), pull.rows(found.right, keys)))
+    return bool(evaluate_node(semi, lambda _: next(sides)))
 
 
 def _absence(node: plan.Node, found: PairedInputs, left: Row, pull: Pull) -> Absence:

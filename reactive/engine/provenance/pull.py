@@ -26,7 +26,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Constant, Expr, Lifted, all_parameters, one_value, reads
 from optimizer.plans.join_lists import outputs
-from optimizer.plans.properties import bindings
+from optimizer.plans.properties import bindings, shapes
 from reactive.engine.collections.zset import Row
 from reactive.engine.provenance.row_sources import RowSource, source_of_bag
 from reactive.engine.provenance.wanted import (
@@ -78,8 +78,14 @@ class Pull:
         if source is None and (not asked or isinstance(node, plan.OrderBy)):
             source = self._read_whole(node)
         if source is not None:
-            return source.rows(asked, count, self.evaluate)
+            shape = shapes(node)[0] if count == 1 else None
+            width = len(shape) if isinstance(shape, tuple) else None
+            return source.rows(asked, count, self.evaluate, width)
         return self._with_wanted_values(self._made(node, asked), asked, count)
+
+    def has(self, node: plan.Node, row: Row) -> bool:
+        """Return False for a row that a table, view or relation does not have; else True."""
+        return self._source(node) is None or self.weight(node, row) > 0
 
     def weight(self, node: plan.Node, row: Row) -> int:
         """Return the weight of a row in a node."""

@@ -14,12 +14,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from optimizer.expr import Attribute, Constant, Expr, Item, Parameter
+from optimizer.expr import (
+    Attribute,
+    Constant,
+    Expr,
+    Item,
+    Parameter,
+    all_parameters,
+    constant,
+)
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.provenance.wanted import UNKNOWN, Evaluator, Wanted
 from reactive.engine.reference.bags import Bag
 from reactive.engine.transactions.rows_by_field import RowsByField
 
+MOST = 64
+"""Number of tuples of values up to which wanted values are put together."""
 FEW = 32
 """Number of rows below which every row is tested."""
 
@@ -48,11 +58,24 @@ class RowSource:
         self.scanned = 0
         """The number of rows that indexes were made of, or that were tested."""
 
-    def rows(self, asked: Sequence[Wanted], count: int, evaluate: Evaluator) -> Bag:
-        """Return the rows with all wanted values; a row has `count` bindings."""
+    def rows(
+        self,
+        asked: Sequence[Wanted],
+        count: int,
+        evaluate: Evaluator,
+        width: int | None = None,
+    ) -> Bag:
+        """Return the rows with all wanted values.
+
+        Parameters
+        ----------
+        count: the number of bindings of a row.
+        width: of rows that are one binding, and tuples: the number of their items; else None.
+        """
         if not asked:
             self.scanned += self._size()
             return Counter(dict(self._pairs()))
+        asked = _joined(asked, count, width)
         first = min(asked, key=lambda each: self._estimate(each, count))
         rest = [each for each in asked if each is not first]
         tests = [(evaluate.of(each.exprs, count), each.values) for each in rest]
@@ -141,6 +164,46 @@ def _is_whole(exprs: tuple[Expr, ...], count: int) -> bool:
     return len(exprs) == count and all(
         isinstance(expr, Parameter) and expr.index == place for place, expr in enumerate(exprs)
     )
+
+
+def _joined(asked: Sequence[Wanted], count: int, width: int | None) -> list[Wanted]:
+    """Return the same wanted values, those of few values together as one.
+
+    If these are all items of a row, or all of its bindings, they are the whole row.
+    """
+    if len(asked) == 1 and width is None:
+        return list(asked)
+    found = [*sorted(asked, key=lambda each: len(each.values))]
+    one = found.pop(0)
+    while found and len(one.values) * len(found[0].values) <= MOST:
+        one = _both(one, found.pop(0))
+    items = [Item(Parameter(0), constant(place)) for place in range(width or 0)]
+    if width and count == 1 and set(one.exprs) == set(items):
+        places = [one.exprs.index(item) for item in items]
+        rows = frozenset((tuple(value[place] for place in places),) for value in one.values)
+        one = Wanted((Parameter(0),), rows)
+    elif count > 1 and set(one.exprs) == set(all_parameters(count)):
+        places = [one.exprs.index(each) for each in all_parameters(count)]
+        rows = frozenset(tuple(value[place] for place in places) for value in one.values)
+        one = Wanted(all_parameters(count), rows)
+    return [one, *found]
+
+
+def _both(one: Wanted, other: Wanted) -> Wanted:
+    """Return the wanted values of both, as one."""
+    new = [place for place, expr in enumerate(other.exprs) if expr not in one.exprs]
+    same = [
+        (one.exprs.index(expr), place)
+        for place, expr in enumerate(other.exprs)
+        if expr in one.exprs
+    ]
+    values = frozenset(
+        (*mine, *[theirs[place] for place in new])
+        for mine in one.values
+        for theirs in other.values
+        if all(mine[place] == theirs[other_place] for place, other_place in same)
+    )
+    return Wanted((*one.exprs, *[other.exprs[place] for place in new]), values)
 
 
 def source_of_bag(bag: Bag) -> RowSource:
