@@ -226,7 +226,7 @@ def _name(node: plan.Node) -> str:
 
 def _absent(absence: Absence) -> Proof:
     """Return the leaf that says which rows are not there."""
-    name = _name(absence.node)
+    name = _name_of_rows(absence.node)
     if absence.values:
         names, values = zip(*absence.values, strict=True)
         several = len(names) > 1
@@ -239,6 +239,22 @@ def _absent(absence: Absence) -> Proof:
         if absence.has:
             note = f"with more than {absence.has} copies of {absence.row!r:.200}"
     return Proof(name, None, "absent", note=note)
+
+
+def _name_of_rows(node: plan.Node) -> str:
+    """Return the names of the tables, views and relations whose rows a node combines."""
+    named = plan.Table | plan.View | plan.Component | plan.Recursive | plan.Fixpoint | plan.Iterate
+    if isinstance(node, named):
+        return _name(node)
+    found: dict[str, None] = {}
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, named):
+            found.setdefault(_name(each))
+        else:
+            waiting += reversed(each.inputs())
+    return " with ".join(found) if len(found) in (1, 2, 3) else headline(node)
 
 
 def _words(beside: PlaceInOrder | Note) -> str:

@@ -26,6 +26,7 @@ from optimizer.errors import PlanError
 from optimizer.expr import Expr, Lifted, row_names
 from optimizer.expressions.text import text
 from optimizer.plans.explain import headline
+from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import below_wheres, bindings, fact, free, nodes
 from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.provenance.goals import (
@@ -39,7 +40,7 @@ from reactive.engine.provenance.goals import (
     goal,
 )
 from reactive.engine.provenance.pull import Pull, SidesOfJoin
-from reactive.engine.provenance.wanted import UNKNOWN, Wanted, wanted, wanted_row
+from reactive.engine.provenance.wanted import UNKNOWN, Wanted, through, wanted, wanted_row
 from reactive.engine.reference.asking import evaluate_node
 from reactive.engine.reference.bags import Bag, PairedInputs, caller, ordered_rows, pairing
 
@@ -346,13 +347,32 @@ def _absence(node: plan.Node, found: PairedInputs, left: Row, pull: Pull) -> Abs
     for equation in sides.equations:
         of = pull.evaluate.of((equation.one,), count)(left)
         if of is not UNKNOWN:
-            values.append((_text(equation.other, bindings(found.right)), of[0]))
-    return Absence(found.right, tuple(values), left)
+            values.append((equation.other, of[0]))
+    return _absence_of(found.right, values, left)
 
 
-def _text(expr: Expr, count: int) -> str:
+def _absence_of(node: plan.Node, values: list[tuple[Expr, Any]], left: Row) -> Absence:
+    """Return the absence of rows with some values, in terms of the tables below a select."""
+    exprs, wished = tuple(expr for expr, _ in values), tuple(value for _, value in values)
+    names: Sequence[str] = row_names(bindings(node))
+    while isinstance(node, plan.Distinct | plan.Select | plan.Where):
+        if isinstance(node, plan.Select):
+            found = None if not exprs else wanted(exprs, [wished])
+            below = None if found is None else through(found, outputs(node))
+            if below is None or len(below.values) != 1 or not isinstance(node.function, Lifted):
+                break
+            exprs, (wished,) = below.exprs, below.values
+            names = node.function.names
+        node = node.input
+    texts = [_without_name(text(expr, names)) for expr in exprs]
+    return Absence(node, tuple(zip(texts, wished, strict=True)), left)
+
+
+def _without_name(written: str) -> str:
     """Return an expression over a row in words: `name` for `row.name`."""
-    return text(expr, row_names(count)).removeprefix("row.")
+    first, _, rest = written.partition(".")
+    is_field = first.isidentifier() and rest.isidentifier()
+    return rest if is_field else written.replace("row.", "")
 
 
 def _key_of(node: plan.Aggregate | plan.Reduce, row: Row) -> Any:

@@ -75,13 +75,26 @@ class Pull:
         asked = [each for each in asked if each.exprs]
         count = bindings(node)
         source = self._source(node)
-        if source is None and (not asked or isinstance(node, plan.OrderBy)):
+        if source is None and not self._is_pushed(node, asked):
             source = self._read_whole(node)
         if source is not None:
             shape = shapes(node)[0] if count == 1 else None
             width = len(shape) if isinstance(shape, tuple) else None
             return source.rows(asked, count, self.evaluate, width)
         return self._with_wanted_values(self._made(node, asked), asked, count)
+
+    def _is_pushed(self, node: plan.Node, asked: Sequence[Wanted]) -> bool:
+        """Return True if fewer rows of an input are read because of what is wanted of a node.
+
+        Otherwise it is evaluated once, and its rows are kept.
+        """
+        if not asked or isinstance(node, plan.OrderBy) or id(node) in self._whole:
+            return False
+        found = pairing(node)
+        if found is not None:
+            sides = SidesOfJoin(node, found, asked)
+            return bool(sides.of_left or sides.of_right)
+        return not node.inputs() or bool(self.below(node, asked))
 
     def has(self, node: plan.Node, row: Row) -> bool:
         """Return False for a row that a table, view or relation does not have; else True."""
@@ -195,6 +208,9 @@ class Pull:
         source = self._source(node)
         if source is not None:
             return source.estimate(asked, bindings(node))
+        whole = self._whole.get(id(node))
+        if whole is not None:
+            return whole[1].estimate(asked, bindings(node))
         found = pairing(node)
         if found is not None:
             sides = SidesOfJoin(node, found, asked)
