@@ -100,7 +100,7 @@ def _is_joined(best: plan.JoinedValue, body: plan.Node, step: Step) -> bool:
     value, key = caller(best.value, body), caller(best.by, body)
     mine, joined = value(step.goal.row), None
     for premise in step.premises:
-        if key(premise.goal.row) != key(step.goal.row):
+        if (key(premise.goal.row),) != (key(step.goal.row),):  # NaN is one object
             return False
         new = value(premise.goal.row)
         joined = new if joined is None else best.lattice.join(joined, new)
@@ -108,7 +108,7 @@ def _is_joined(best: plan.JoinedValue, body: plan.Node, step: Step) -> bool:
         return False
     is_widened = any(isinstance(each, Note) for each in step.beside)
     whole = best.lattice.join(joined, mine) if is_widened else joined
-    return bool(canonical(whole) == mine)
+    return bool((canonical(whole),) == (mine,))
 
 
 def _check_that_it_ends(root: Step) -> None:

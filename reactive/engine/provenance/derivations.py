@@ -194,12 +194,12 @@ class RowDerivations:
         """Yield the derivations of a pair of rows that are nearest in time."""
         row = asked.row
         one = row[0] if node.count == 1 else row[: node.count]
-        lefts = [each for each in pull.rows(node.left) if each[0] == one]
+        lefts = [each for each in pull.rows(node.left) if _is_same(each[0], one)]
         rights = [each for each in pull.rows(node.right) if each[0] == row[node.count]]
         for left in lefts:
             mine = self.goal(node.left, left, asked.rounds)
             for right in rights:
-                if left[1] == right[1] and _makes(node, left, right, row):
+                if _is_same(left[1], right[1]) and _makes(node, left, right, row):
                     theirs = self.goal(node.right, right, asked.rounds)
                     yield Derivation((mine, theirs), (Note("the nearest in time"),))
                     break
@@ -230,7 +230,7 @@ class RowDerivations:
         if node.key is None:
             return Counter({row: n for row, n in rows.items() if n > 0})
         key, mine = caller(node.key, node.input), _key_of(node, asked.row)
-        return Counter({row: n for row, n in rows.items() if n > 0 and key(row) == mine})
+        return Counter({row: n for row, n in rows.items() if n > 0 and _is_same(key(row), mine)})
 
     def _of_place(
         self, node: plan.Top | plan.OrderBy, asked: Goal, pull: Pull
@@ -243,7 +243,7 @@ class RowDerivations:
         if isinstance(node, plan.Top):
             key = caller(node.key, node)
             mine = key(asked.row)
-            rows = Counter({row: n for row, n in rows.items() if key(row) == mine})
+            rows = Counter({row: n for row, n in rows.items() if _is_same(key(row), mine)})
         whole = plan.OrderBy(order.input, order.keys, None, 0, getattr(order, "shown", None))
         rows_in_order = ordered_rows(whole, rows)
         place = rows_in_order.index(asked.row) + 1
@@ -280,7 +280,7 @@ class RowDerivations:
         if self._by_rounds:
             read = plan.Recursive(fixpoint.level, index, fixpoint.names[index], is_set=True)
             for row in pull.rows(read):
-                if key(row) == key(asked.row):
+                if _is_same(key(row), key(asked.row)):
                     premises.append(self.goal(read, row, rounds))
                     joined = value(row)
         for part in parts:
@@ -301,7 +301,7 @@ class RowDerivations:
         mine = key(asked.row)
         asked_key = wanted((best.by.body,), [(mine,)]) if isinstance(best.by, Lifted) else None
         rows = pull.rows(body, () if asked_key is None else (asked_key,))
-        return [row for row, n in rows.items() if n > 0 and key(row) == mine]
+        return [row for row, n in rows.items() if n > 0 and _is_same(key(row), mine)]
 
     def _of_round(self, iterate: plan.Iterate, index: int, asked: Goal) -> Iterator[Derivation]:
         """Yield the derivations of a row of an iteration, at a round."""
@@ -312,6 +312,11 @@ class RowDerivations:
         else:
             before = (*outer, (iterate.level, at - 1))
             yield Derivation((self.goal(iterate.bodies[index], asked.row, before),))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return True for equal values; NaN is one object."""
+    return one is other or bool(one == other)
 
 
 def _exact(asked: Goal) -> Sequence[Wanted]:
@@ -392,7 +397,9 @@ def _witnesses(node: plan.Node, row: Row, members: Bag) -> list[Row] | None:
         several = len(node.aggregates) + first > 1
         result = row[first + place] if several else row
         value = None if folded.value is None else caller(folded.value, node.input)
-        witness = next((m for m in members if (m if value is None else value(m)) == result), None)
+        witness = next(
+            (m for m in members if _is_same(m if value is None else value(m), result)), None
+        )
         if witness is None:
             return None
         found.setdefault(witness)
