@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -119,6 +119,24 @@ def _apply(table: Any, pairs: Sequence[Pair]) -> None:
     gone = [row for row, weight in pairs for _ in range(-weight)]
     come = [row for row, weight in pairs for _ in range(weight)]
     table._write_many(table._do.replace_some, gone, come)
+
+
+# Rows by their origins.
+
+
+def replace_origin(table: Any, origin: Hashable, rows: Iterable[Any]) -> None:
+    """Replace the rows of an origin: see `Table.replace_origin`."""
+    if table._origins is None:
+        ingest = optional("borders.sources.ingest").ingest
+        name = f"origins of {table.name}"
+        table._origins = ingest(table._engine, None, table, None, "raise", name)
+    batch = optional("borders.sources.batch").Batch(origins={origin: list(rows)})
+    table._origins.take(batch)
+
+
+def origins_of(table: Any) -> Mapping[Hashable, tuple[Any, ...]]:
+    """Return the rows of a table by their origins."""
+    return {} if table._origins is None else dict(table._origins.origins)
 
 
 # Rows as of a version.

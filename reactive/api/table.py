@@ -5,7 +5,7 @@ Each method outside a transaction is a commit of its own, and is all or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
@@ -110,6 +110,8 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         self._log: Any = None
         """The log of a durable stream in the store (`durable/event_log.py`)."""
         self._followers: Followers | None = None
+        self._origins: Any = None
+        """What takes the rows of origins, after the first `replace_origin`."""
         self._keyed: Any = (
             None if chosen is None else KeyedStore(checked_key(chosen, self.name), chosen.function)
         )
@@ -250,6 +252,39 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         made: list[T] = []
         self._write_many(patches.patch, self._do, given, made)
         return made
+
+    def replace_origin(self, origin: Hashable, rows: Iterable[T]) -> None:
+        """Replace the rows that came from an origin, such as a file; only the difference changes.
+
+        A row that several origins have has a copy of each. Rows that were added otherwise stay.
+
+        Parameters
+        ----------
+        origin: the name of the place that the rows come from.
+        rows: all rows of it; none to remove it.
+
+        State: the rows by their origins. Cost: O(rows of the origin), and the work of the views for
+        the rows that differ.
+
+        Raises
+        ------
+        TableError: a row is refused. Nothing has changed.
+        TransactionError: a transaction is open.
+
+        >>> from reactive import Database
+        >>> uses = Database().table(tuple[str, int], name="uses")
+        >>> uses.replace_origin("a.py", [("os", 1), ("re", 2)])
+        >>> uses.replace_origin("b.py", [("os", 1)])
+        >>> uses.replace_origin("a.py", [("os", 1), ("re", 3)])
+        >>> sorted(uses), uses.origins()["b.py"]
+        ([('os', 1), ('os', 1), ('re', 3)], (('os', 1),))
+        """
+        self._check_stored("replace_origin")
+        commits.replace_origin(self, origin, rows)
+
+    def origins(self) -> Mapping[Hashable, tuple[T, ...]]:
+        """Return the rows by the origins that `replace_origin` was given, as of now."""
+        return commits.origins_of(self)
 
     def replace_all(self, rows: Iterable[T]) -> None:
         """Replace the rows of the table by `rows`; only the difference is a change."""
