@@ -15,7 +15,7 @@ from reactive.engine.reference.verify import evaluate_plan
 from reactive.engine.runtime.left_out import optional
 from reactive.engine.transactions.commit_log import CommitLog, LoggedChanges, Past
 from reactive.engine.transactions.transaction import Transaction
-from reactive.errors import PlanError, TableError
+from reactive.errors import PlanError, TableError, TransactionError
 
 if TYPE_CHECKING:
     from reactive.api.proofs import Proof
@@ -33,7 +33,7 @@ def start_log(engine: Engine, commits: int | None, rows: int | None) -> CommitLo
         if engine.log is None:
             engine.log = CommitLog(engine, commits, rows)
         else:
-            engine.log.commits, engine.log.most_rows = commits, rows
+            engine.log.limit(commits, rows)
         found: CommitLog = engine.log
         return found
 
@@ -72,11 +72,9 @@ def _read_file(engine: Engine, log: CommitLog) -> None:
                 f"commit {each.version} changed table {missing!r}, which is not made yet\n"
                 f"  make it first: db.table(..., name={missing!r})"
             )
-        parts: list[tuple[Any, Sequence[Pair]]] = [
-            (by_name[name], list(pairs)) for name, pairs in each.changes.items()
-        ]
-        when = each.time.timestamp()
-        log.append(LoggedChanges(each.version, when, each.label, each.turn, parts))
+        for name, pairs in each.changes.items():
+            when, said = each.time.timestamp(), (each.label, each.turn)
+            log.add(each.version, when, said, by_name[name], list(pairs))
 
 
 def history(engine: Engine, since: int) -> list[Past]:
@@ -101,24 +99,47 @@ def turn(engine: Engine, which: str) -> Past:
     ------
     PlanError: there is no such commit, or it changed a table whose rows are not stored.
     """
-    with Transaction(engine) as transaction:
-        log = log_of(engine)
-        waiting = log.done if which == "undo" else log.undone
-        if not waiting:
+    log = log_of(engine)
+    with engine.inside(to_write=True):
+        entry = log.last_done() if which == "undo" else log.last_undone()
+        if entry is None:
             raise PlanError(f"there is nothing to {which}")
-        entry = waiting[-1]
+        changes = entry.changes()
+        if engine.mine is not None:
+            raise TransactionError(f"a transaction is open\n  {which} after its end")
+        before, engine.said = engine.said, (entry.label, which)
+        try:
+            if len(changes) == 1:
+                ((table, pairs),) = changes.items()
+                _apply(table, negate(pairs) if which == "undo" else pairs)
+            else:
+                _turn_all(engine, entry, which)
+        finally:
+            engine.said = before
+    return _past(entry)
+
+
+def _turn_all(engine: Engine, entry: LoggedChanges, which: str) -> None:
+    """Make the changes of several tables in one commit, or take them back."""
+    with Transaction(engine) as transaction:
         transaction._label, transaction._turn = entry.label, which
         for table, pairs in entry.changes().items():
             _apply(table, negate(pairs) if which == "undo" else pairs)
-    return _past(entry)
 
 
 def _apply(table: Any, pairs: Sequence[Pair]) -> None:
     """Change a table by a delta, as one statement."""
     table._check_stored("undo")
+    if len(pairs) == 1:
+        ((row, weight),) = pairs
+        (table.add if weight > 0 else table.remove)(row, abs(weight))
+        return
     gone = [row for row, weight in pairs for _ in range(-weight)]
     come = [row for row, weight in pairs for _ in range(weight)]
-    table._write_many(table._do.replace_some, gone, come)
+    if not gone or not come:
+        (table.add_all if come else table.remove_all)(come or gone)
+    else:
+        table._write_many(table._do.replace_some, gone, come)
 
 
 # Rows by their origins.

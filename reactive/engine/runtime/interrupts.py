@@ -183,8 +183,10 @@ def is_asynchronous(error: BaseException | None) -> bool:
         return error is not None
     if type(error) in COMMON or isinstance(error, ReactiveError):
         return False
-    handlers = _codes_of_handlers()
     traceback = error.__traceback__
+    if traceback is None:  # never raised
+        return False
+    handlers = _codes_of_handlers()
     while traceback is not None:
         if traceback.tb_frame.f_code in handlers:
             return True

@@ -363,7 +363,7 @@ def commit_few_rows(engine: Engine, table: Base, changes: Sequence[Pair], versio
     engine.version = version
     table._flowed = True
     if table._followers is not None:
-        table._followers.note(changes, len(table._store))
+        table._followers.note(changes, table._store)
     if engine.overflow is not None:
         engine.overflow.note(len(changes))
     return True

@@ -10,21 +10,21 @@ of the changes since.
 Invariants
 ----------
 1. The log has all commits after `first`.
-2. `done` has the commits that `undo` may take back, the last one at its end; `undone` those that
-   `redo` may make again. A commit of its own empties `undone`.
+
+Which commit `undo` takes back is read from the end: a commit that undoes another one cancels it,
+and one that redoes it cancels that.
 
 State:  the changed rows of the last commits.
-Cost:   a list append per commit and table.
+Cost:   a list append per commit and table; an entry is made when it is read.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from reactive.engine.collections.zset import Pair, consolidate, negate
 from reactive.engine.transactions.followers import followers_of
@@ -32,10 +32,14 @@ from reactive.errors import PlanError
 
 if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
-    from reactive.engine.transactions.row_gate import Base
 
-Turn = Literal["undo", "redo"] | None
+Turn: TypeAlias = Literal["undo", "redo"] | None
 """What a commit does to an earlier one."""
+Said: TypeAlias = tuple[str | None, Turn]
+Noted: TypeAlias = tuple[int, float, Said, Any, Sequence[Pair]]
+"""A version, its time, its label and turn, a table and its delta."""
+LEAST = 64
+"""Number of deltas beyond the kept ones at which the oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +93,6 @@ class LoggedChanges:
         return sum([len(delta) for _, delta in self.parts])
 
 
-class TableLog:
-    """The follower of one table that tells the log of its commits."""
-
-    __slots__ = ("_log", "_table")
-
-    def __init__(self, log: CommitLog, table: Base) -> None:
-        self._log, self._table = log, table
-
-    def note(self, delta: Sequence[Pair]) -> None:
-        """Note the delta of a commit."""
-        self._log.note(self._table, delta)
-
-
 class CommitLog:
     """The last commits of a database.
 
@@ -112,52 +103,116 @@ class CommitLog:
 
     def __init__(self, engine: Engine, commits: int | None, rows: int | None) -> None:
         self._engine = engine
-        self.commits, self.most_rows = commits, rows
         self.first = engine.version
-        self.entries: deque[LoggedChanges] = deque()
-        self.done: list[LoggedChanges] = []
-        self.undone: list[LoggedChanges] = []
-        self._rows = 0
-        for table in list(engine.tables.values()):
+        self._noted: list[Noted] = []
+        """The deltas of the commits that are kept, and of some before them."""
+        self.limit(commits, rows)
+
+    def limit(self, commits: int | None, rows: int | None) -> None:
+        """Set how many commits, and changed rows, are kept, and follow all tables."""
+        self._commits, self._most_rows = commits, rows
+        for table in list(self._engine.tables.values()):
             self.follow(table)
 
     def follow(self, table: Any) -> None:
         """Log the commits of a table from now on."""
-        followers_of(table).log = TableLog(self, table)
+        engine, noted = self._engine, self._noted
+        append, trim, now = noted.append, self._trim, time
+        many = LEAST if self._most_rows is not None else 2 * (self._commits or 0) + LEAST
+        is_bounded = self._commits is not None or self._most_rows is not None
 
-    def note(self, table: Any, delta: Sequence[Pair]) -> None:
-        """Note the delta of a table in the last commit."""
-        engine, entries = self._engine, self.entries
-        version = engine.version
-        if entries and entries[-1].version == version:
-            entries[-1].parts.append((table, delta))
-            self._rows += len(delta)
+        def note(delta: Sequence[Pair]) -> None:
+            append((engine.version, now(), engine.said, table, delta))
+            if is_bounded and len(noted) > many:
+                trim()
+
+        followers_of(table).log = note
+
+    def add(self, version: int, when: float, said: Said, table: Any, pairs: Sequence[Pair]) -> None:
+        """Add a delta of a commit of an earlier process."""
+        self._noted.append((version, when, said, table, pairs))
+
+    def _trim(self) -> None:
+        """Drop the oldest commits, if there are too many."""
+        noted = self._noted
+        if self._most_rows is None and len(noted) <= (self._commits or len(noted)):
             return
-        label, turn = engine.said
-        entry = LoggedChanges(version, time(), label, turn, [(table, delta)])
-        self._rows += len(delta)
-        self.append(entry)
+        versions: dict[int, None] = {}
+        rows = 0
+        for place in range(len(noted) - 1, -1, -1):
+            version, _, _, _, delta = noted[place]
+            rows += len(delta)
+            is_new = version not in versions
+            versions.setdefault(version)
+            is_many = self._commits is not None and len(versions) > self._commits
+            is_large = self._most_rows is not None and rows > self._most_rows
+            if is_new and len(versions) > 1 and (is_many or is_large):
+                self.first = version
+                del noted[: place + 1]
+                return
 
-    def append(self, entry: LoggedChanges) -> None:
-        """Append a commit, and drop the oldest ones that are too many."""
-        self.entries.append(entry)
-        if entry.turn is None:
-            self.done.append(entry)
-            self.undone.clear()
-        elif entry.turn == "undo" and self.done:
-            self.undone.append(self.done.pop())
-        elif entry.turn == "redo" and self.undone:
-            self.done.append(self.undone.pop())
-        while self._is_too_long() and len(self.entries) > 1:
-            gone = self.entries.popleft()
-            self._rows -= gone.rows()
-            self.first = gone.version
-            if self.done and self.done[0] is gone:
-                del self.done[0]
+    @property
+    def entries(self) -> list[LoggedChanges]:
+        """The commits that are kept, the oldest first."""
+        self._trim()
+        found: list[LoggedChanges] = []
+        for version, when, (label, turn), table, delta in self._noted:
+            if found and found[-1].version == version:
+                found[-1].parts.append((table, delta))
+            else:
+                found.append(LoggedChanges(version, when, label, turn, [(table, delta)]))
+        return found
 
-    def _is_too_long(self) -> bool:
-        is_many = self.commits is not None and len(self.entries) > self.commits
-        return is_many or (self.most_rows is not None and self._rows > self.most_rows)
+    def last_done(self) -> LoggedChanges | None:
+        """Return the last commit that `undo` may take back."""
+        return self._back(0)
+
+    def last_undone(self) -> LoggedChanges | None:
+        """Return the commit that `redo` may make again: the last one that was taken back.
+
+        There is none after a commit of one's own.
+        """
+        turned = 0
+        for _, (_, _, (_, turn), _, _) in self._backwards():
+            if turn is None:
+                break
+            turned += 1 if turn == "undo" else -1
+        return None if turned < 1 else self._back(0, own=turned)
+
+    def _back(self, skipped: int, own: int | None = None) -> LoggedChanges | None:
+        """Return the last commit of one's own that is not turned.
+
+        With `own`, return the `own`-th of those that were taken back since, in place of it.
+        """
+        waiting = skipped
+        for place, (version, when, (label, turn), _, _) in self._backwards():
+            if turn is not None:
+                waiting += 1 if turn == "undo" else -1
+                continue
+            if own is not None:
+                if own == 1:
+                    return self._entry(place, version, when, label)
+                own -= 1
+                waiting -= 1
+                continue
+            if not waiting:
+                return self._entry(place, version, when, label)
+            waiting -= 1
+        return None
+
+    def _backwards(self) -> Iterator[tuple[int, Noted]]:
+        """Yield the first delta of each commit, with its place, the last one first."""
+        noted = self._noted
+        for place in range(len(noted) - 1, -1, -1):
+            if not place or noted[place - 1][0] != noted[place][0]:
+                yield place, noted[place]
+
+    def _entry(self, place: int, version: int, when: float, label: str | None) -> LoggedChanges:
+        parts = []
+        while place < len(self._noted) and self._noted[place][0] == version:
+            parts.append(self._noted[place][3:])
+            place += 1
+        return LoggedChanges(version, when, label, None, parts)
 
     def since(self, version: int) -> list[LoggedChanges]:
         """Return the commits after a version.
@@ -169,12 +224,13 @@ class CommitLog:
         now = self._engine.version
         if version > now:
             raise PlanError(f"there is no version {version} yet\n  db.version is {now}")
+        entries = self.entries
         if version < self.first:
             raise PlanError(
                 f"the commits from version {self.first} on are kept, not from {version}\n"
                 "  keep more of them: Database(keep=...), or db.journal(commits=...)"
             )
-        return [entry for entry in self.entries if entry.version > version]
+        return [entry for entry in entries if entry.version > version]
 
     def rows_at(self, table: Any, version: int) -> list[Pair]:
         """Return the rows of a table as of a version."""

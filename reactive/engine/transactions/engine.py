@@ -316,7 +316,7 @@ class Engine:
         for table, delta in changes:
             table._flowed = True
             if table._followers is not None:
-                table._followers.note(delta, len(table._store))
+                table._followers.note(delta, table._store)
         if self.overflow is not None:
             self.overflow.note(rows)
 

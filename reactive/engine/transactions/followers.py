@@ -9,14 +9,13 @@ Cost:   a list append per commit and follower.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reactive.engine.collections.zset import Pair
 from reactive.engine.transactions.rows_by_field import RowsByField
 
 if TYPE_CHECKING:
-    from reactive.engine.transactions.commit_log import TableLog
     from reactive.engine.transactions.row_gate import Base
 
 
@@ -44,15 +43,17 @@ class Followers:
     def __init__(self) -> None:
         self.by_field = RowsByField()
         self.expiry: TableFollower | None = None
-        self.log: TableLog | None = None
+        self.log: Callable[[Sequence[Pair]], object] | None = None
+        """Notes a delta in the log of commits (`commit_log.py`)."""
 
-    def note(self, delta: Sequence[Pair], rows: int) -> None:
-        """Note the delta of a commit, after which the table has `rows` rows."""
-        self.by_field.note(delta, rows)
-        if self.expiry is not None:
-            self.expiry.note(delta, rows)
+    def note(self, delta: Sequence[Pair], store: Sized) -> None:
+        """Note the delta of a commit, after which the table has the rows of `store`."""
         if self.log is not None:
-            self.log.note(delta)
+            self.log(delta)
+        if self.by_field.indexes:
+            self.by_field.note(delta, len(store))
+        if self.expiry is not None:
+            self.expiry.note(delta, len(store))
 
     def forget(self) -> None:
         """Forget all rows and deltas, because the table may have other rows."""

@@ -57,12 +57,12 @@ FEW = 64
 class RowsByField:
     """The indexes of a table by fields, made and dropped by the conditions that use them."""
 
-    __slots__ = ("_calls", "_deltas", "_indexes", "_waiting")
+    __slots__ = ("_calls", "_deltas", "_waiting", "indexes")
 
     def __init__(self) -> None:
         self._calls: dict[Field, int] = {}
         """The number of calls by field, until the index is made."""
-        self._indexes: dict[Field, _Index | None] = {}
+        self.indexes: dict[Field, _Index | None] = {}
         """The index by field; None if a row has another value than a plain one in it."""
         self._deltas: list[Sequence[Pair]] = []
         """The deltas of commits that the indexes lack."""
@@ -70,7 +70,7 @@ class RowsByField:
 
     def note(self, delta: Sequence[Pair], rows: int) -> None:
         """Note the delta of a commit; drop all indexes if there are more changes than rows."""
-        if self._indexes:
+        if self.indexes:
             self._deltas.append(delta)
             self._waiting += len(delta)
             if self._waiting > max(rows, SMALL):
@@ -78,7 +78,7 @@ class RowsByField:
 
     def forget(self) -> None:
         """Drop all indexes."""
-        self._calls, self._indexes, self._deltas, self._waiting = {}, {}, [], 0
+        self._calls, self.indexes, self._deltas, self._waiting = {}, {}, [], 0
 
     def find(
         self, equations: Sequence[Equation], held: Sequence[Pair] | Any, *, made_at: int = FIRST
@@ -102,18 +102,18 @@ class RowsByField:
 
     def _index(self, field: Field, held: Any, made_at: int) -> _Index | None:
         """Return the index by a field; None if there is none yet, or cannot be one."""
-        if field in self._indexes or held is None:
-            return self._indexes.get(field)
+        if field in self.indexes or held is None:
+            return self.indexes.get(field)
         calls = self._calls[field] = self._calls.get(field, 0) + 1
         if calls < made_at:
             return None
         made = _Index(field)
-        self._indexes[field] = made if made.change(held.pairs()) else None
-        return self._indexes[field]
+        self.indexes[field] = made if made.change(held.pairs()) else None
+        return self.indexes[field]
 
     def _catch_up(self) -> None:
         """Apply the noted deltas; if that is broken off, the indexes are dropped."""
-        deltas, indexes, calls = self._deltas, self._indexes, self._calls
+        deltas, indexes, calls = self._deltas, self.indexes, self._calls
         if not deltas:
             return
         self.forget()
@@ -121,7 +121,7 @@ class RowsByField:
             for field, index in indexes.items():
                 if index is not None and not index.change(delta):
                     indexes[field] = None
-        self._indexes, self._calls = indexes, calls
+        self.indexes, self._calls = indexes, calls
 
 
 class _Index:

@@ -155,7 +155,7 @@ def test_a_call_tests_the_rows_of_the_value_only(size: int, key: Any) -> None:
         if number >= FIRST:
             table.replace_where(lambda c: c.file in ("f1", file) and counted(c), new)
             assert counted.calls - before <= 4 + 2 + 2 + 2 + 2
-    assert "file" in followers_of(table).by_field._indexes
+    assert "file" in followers_of(table).by_field.indexes
 
 
 def test_captured_variables_are_read_at_each_call() -> None:
@@ -201,11 +201,11 @@ def test_it_is_dropped_when_more_changes_wait_than_rows() -> None:
     for _ in range(FIRST):
         table.replace_where(lambda c: c.file == "f1", [])
     index = followers_of(table).by_field
-    assert index is not None and index._indexes
+    assert index is not None and index.indexes
     for number in range(SMALL + 2):
         table.add(Plain("new", -number))
         table.remove(Plain("new", -number))
-    assert not index._indexes and not index._deltas
+    assert not index.indexes and not index._deltas
 
 
 def conditions() -> Iterator[tuple[Any, Any]]:
