@@ -124,6 +124,15 @@ class SuffixSums:
         for place in reversed(self._path(key)):
             self._sum_up(place)
 
+    def restore(self, place: Place) -> None:
+        """Update the parts around a place that is as it was before a step, and put it back if a
+        part was built again while it was empty."""
+        now = place if place.is_empty else self.place(place.key)
+        if now is not place:
+            now.amount, now.count, now.holds = place.amount, place.count, place.holds
+            now.rows = place.rows
+        self.refresh(place.key)
+
     def settle(self, holds: Holds, missing: bool, flip: Flip) -> int:
         """Let each key hold if its sum does; call `flip` before a key changes sides.
 

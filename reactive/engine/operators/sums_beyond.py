@@ -275,7 +275,7 @@ class SumsBeyond:
                 _set_weight(place, row, weight)
         self._before = None
         for order, place, *_ in changes:
-            order.refresh(place.key)
+            order.restore(place)
 
     def commit(self) -> None:
         self._before = None

@@ -247,3 +247,22 @@ def test_a_refused_commit_leaves_no_trace(name: str) -> None:
         view.verify()
         rows = Counter(view)
     assert "sums beyond" in view.explain()
+
+
+@pytest.mark.parametrize("name", ["up to", "large sums"])
+def test_a_key_that_a_refused_commit_drops_from_the_order_is_put_back(name: str) -> None:
+    """Many new keys build a part of the order again, without the keys that have no rows left."""
+    random = Random(1)
+    db = Database()
+    bids = db.table(Order, name="bids", key="id")
+    view = view_of(db, bids, name)
+    for number in range(12):
+        first = 100 * number
+        bids.add_all(Order(first + n, 0, random.randrange(40), n % 3) for n in range(6))
+        with pytest.raises(KeyError), Transaction(db._engine, refuse):
+            bids.remove_all(random.sample(list(bids), len(bids) // 2))
+            bids.add_all(Order(first + n, 0, random.randrange(100), 1) for n in range(20, 40))
+        assert db._engine.broken is None
+        view.verify()
+        bids.remove_all(random.sample(list(bids), 3))
+        view.verify()
