@@ -54,7 +54,6 @@ from reactive.engine.operators.fuse import (
 from reactive.engine.operators.loop import loop_recomputation
 from reactive.engine.operators.plain import (
     INNER,
-    Inner,
     PipelineSource,
     Side,
     all_callables,
@@ -611,11 +610,6 @@ def _make_row_keyer(
 def _callables_of_side(below: PipelineSource, side: Side) -> tuple[Function | None, ...]:
     """Return the callables of a chain, and of a side of a join over it."""
     return (*all_callables(below.chain), *side_functions(side))
-
-
-def _inner_join_of(op: Op) -> Inner:
-    assert isinstance(op.node, INNER)
-    return op.node
 
 
 def _connect_indexes(join: plan.Node, left: Node, right: Node) -> None:
