@@ -216,6 +216,17 @@ def test_rows_that_come_and_go_with_their_partners_find_each_other(name: str) ->
         run(QUERIES[name], history, 4, Database(), "drop")
 
 
+def test_a_refused_commit_loses_no_partner_of_a_new_view() -> None:
+    """The keys of a new view are found in a commit that deletes a partner, and is undone."""
+    there: list[Any] = [(1, True, Customer(n, n, 0)) for n in range(3)]
+    there += [(0, True, Order(n, n, 0)) for n in range(3)]
+    order, partner = (0, True, Order(1, 1, 1)), (1, False, Customer(1, 1, 0))
+    new_view = 4
+    history: list[Any] = [(there, False), new_view, ([partner, order], True), ([order], False)]
+    with found_by_key(shares=True):
+        run(QUERIES["a grid"], history, 4, Database(), "drop")
+
+
 NAMES = ["rows", "sum", "distinct", "semi join", "two joins, sum"]
 DEEP = [name for name in QUERIES if name.startswith("two joins") and "sum" not in name]
 
