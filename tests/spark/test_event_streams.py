@@ -17,6 +17,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+import pyarrow as pa
+from pyspark.sql import types as T
+
 from reactive import (
     Bag,
     Collect,
@@ -30,7 +33,10 @@ from reactive import (
     hopping,
     tumbling,
 )
+from spark_backend.codec.arrow import from_arrow
+from spark_backend.codec.values import spark_type
 from spark_backend.state import tables
+from spark_backend.steps.dropping import Dropping
 from tests.budget import SEED, TIMES
 from tests.spark.ways import Ways, way
 
@@ -271,8 +277,38 @@ def test_a_part_over_streams_equals_the_query_in_the_process(db: Database, name:
 @pytest.mark.parametrize("name", BY_TIMES)
 def test_streams_by_times_of_other_types(db: Database, name: str) -> None:
     at, made = BY_TIMES[name]
-    lateness = 4 if at == "perhaps" else timedelta(minutes=90)
-    check(db, made, f"{name} {SEED}", at=at, lateness=lateness)
+    check(db, made, f"{name} {SEED}", at=at, lateness=lateness_of(at))
+
+
+def lateness_of(at: str) -> Any:
+    """Return how late clicks may be, in the unit of a field."""
+    return 4 if at in ("at", "perhaps") else timedelta(minutes=90)
+
+
+@pytest.mark.parametrize("name", ["left join", "datetimes", "join of instants"])
+def test_a_job_drops_the_rows_that_the_process_does(db: Database, session: Any, name: str) -> None:
+    """A merge in the process drops as a job would, which compares columns if it can."""
+    compared, left = list[int](), Dropping.left
+
+    def both(self: Dropping, rows: pa.Table) -> pa.Table:
+        found = left(self, rows)
+        if len(compared) < 3 and found.num_rows < rows.num_rows:
+            column = T.StructType([T.StructField(self.column, spark_type(self.kept))])
+            frame = session.outer.createDataFrame(rows.select([self.column]), column)
+            by_job = self.left_on_spark(frame, session.paths).toArrow()
+            assert decoded(self, by_job) == decoded(self, found)
+            compared.append(rows.num_rows)
+        return found
+
+    with patch.object(Dropping, "left", both):
+        at, made = BY_TIMES.get(name) or ("at", QUERIES[name])
+        check(db, made, f"{name} {SEED}", at=at, lateness=lateness_of(at))
+    assert compared
+
+
+def decoded(of: Dropping, rows: pa.Table) -> Counter[str]:
+    """Return the values by which rows are dropped, as texts."""
+    return Counter(map(repr, from_arrow(of.kept, rows[of.column].combine_chunks())))
 
 
 def test_groups_above_a_part_close_with_its_flushes(db: Database) -> None:
