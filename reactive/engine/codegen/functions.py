@@ -32,6 +32,7 @@ import keyword
 import linecache
 import math
 import re
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -508,7 +509,9 @@ def _code_at(text: str, file: str, line: int, first: int, end: int) -> CodeType:
             node.lineno = node.end_lineno = line
             node.col_offset = first
             node.end_col_offset = end
-    return compile(tree, file, "eval", dont_inherit=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # constants may be compared by `is`
+        return compile(tree, file, "eval", dont_inherit=True)
 
 
 Made = tuple[Callable[..., Any], str]

@@ -375,7 +375,12 @@ def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         while isinstance(row, exp.Paren):
             row = without_row_call(row.this)
         if isinstance(row, exp.Tuple):
-            return _row_is_null(row, node, scope, wanted=wanted)
+            values = [scope.value(each) for each in row.expressions]
+            return _row_is_null(values, node, wanted=wanted)
+        value = scope.value(node.this)
+        if value.type.kind == "struct":
+            values = [scope.field(value, name, node) for name in value.type.names]
+            return _row_is_null(values, node, wanted=wanted)
     wanted = wanted is not bool(node.args.get("negate"))
     if node.meta.get(OF_BOOLEANS):
         _condition(scope.value(node.this), node, scope)
@@ -387,9 +392,8 @@ def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     return _test_distinct(node, scope, wanted=wanted)
 
 
-def _row_is_null(row: Any, node: Any, scope: Scope, *, wanted: bool) -> Expr:
+def _row_is_null(values: Sequence[TypedValue], node: Any, *, wanted: bool) -> Expr:
     """Return the test that all fields of a row are NULL, or that none is."""
-    values = [scope.value(each) for each in row.expressions]
     if node.args.get("negate"):
         there = all_of(*(missing(value, wanted=False) for value in values))
         return there if wanted else negate_test(there)

@@ -9,7 +9,16 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.languages.sql.functions import arrays, encodings, lambdas, maps, structs, texts, times
+from reactive.languages.sql.functions import (
+    arrays,
+    encodings,
+    lambdas,
+    lists,
+    maps,
+    structs,
+    texts,
+    times,
+)
 from reactive.languages.sql.json import of_duckdb
 from reactive.languages.sql.terms.calls import Maker as Maker
 from reactive.languages.sql.terms.calls import function_name as function_name
@@ -19,6 +28,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     **times.NUMBER_FUNCTIONS,
     **times.TIME_FUNCTIONS,
     **arrays.TABLE,
+    **lists.TABLE,
     **maps.TABLE,
     **structs.TABLE,
     **encodings.TABLE,
@@ -42,13 +52,12 @@ NAMES: tuple[str, ...] = tuple(
 """The names of the functions, for messages."""
 
 _WORDS = """
-array_cosine_similarity array_grade_up array_select array_slice array_value
-array_where array_zip bar current_setting decode encode
-flatten getvariable greatest_common_divisor hash
+array_cosine_similarity array_slice array_value
+bar current_setting decode encode
+getvariable greatest_common_divisor hash
 jaro_similarity jaro_winkler_similarity
-least_common_multiple list_aggregate list_grade_up list_histogram
-list_resize list_select list_where list_zip make_timestamp_ns
-random
+least_common_multiple list_aggregate list_histogram
+make_timestamp_ns random
 sha1 sha256
 timezone_hour timezone_minute try_strptime txid_current unbin union_value url_decode
 uuid version

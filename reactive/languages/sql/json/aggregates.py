@@ -24,7 +24,6 @@ from reactive.languages.sql.aggregates.calls import (
 )
 from reactive.languages.sql.json import conversions, encoders
 from reactive.languages.sql.json.of_duckdb import encoder_of
-from reactive.languages.sql.json.of_postgres import argument_value
 from reactive.languages.sql.terms.types import JSON, JSONB, SqlType
 from reactive.languages.sql.terms.values import TypedValue, as_optional
 
@@ -44,7 +43,7 @@ def _argument(asked: AggregateCall, place: int) -> TypedValue:
     if place >= len(asked.arguments):
         return asked.value(place)  # which is an error
     asked.taken.add(place)
-    return argument_value(asked.arguments[place], asked.scope)
+    return asked.scope.value(asked.arguments[place])
 
 
 def _define_array(result: SqlType) -> Maker:

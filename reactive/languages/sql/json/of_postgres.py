@@ -21,7 +21,6 @@ from reactive.languages.sql.json import documents, encoders, jsonpath, texts
 from reactive.languages.sql.postgres.calls import Form, call_form, form, is_literal
 from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.terms.calls import Maker, arguments, function_name
-from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.types import (
     BOOL,
     JSON,
@@ -209,7 +208,7 @@ def _to_json(kind: SqlType) -> Maker:
             raise scope.error(node, f"{function_name(node)}() takes one argument")
         if is_literal(nodes[0]):
             raise scope.error(node, "the type of the text is not known", "cast it: 'a'::text")
-        value = argument_value(nodes[0], scope)
+        value = scope.value(nodes[0])
         return encoded(value, kind, scope)
 
     return translate
@@ -223,27 +222,6 @@ def encoded(value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
     return apply(encoders.Document(encoders.DataEncoder(value.type, zone)), JSONB, value)
 
 
-def argument_value(node: Any, scope: Scope) -> TypedValue:
-    """Return an argument: a value, or the whole row of a table that it names."""
-    if isinstance(node, exp.Column) and not node.table:
-        row = _row_named(node, scope)
-        if row is not None:
-            return row
-    return scope.value(node)
-
-
-def _row_named(node: Any, scope: Scope) -> TypedValue | None:
-    """Return the row of the source that a name stands for; None of a column, or without one."""
-    found = [each for each in scope.sources if each.name.casefold() == node.name.casefold()]
-    if len(found) != 1 or scope.column_of_sources(node) is not None:
-        return None
-    names = tuple(name for name, _ in found[0].columns)
-    values = [value for _, value in found[0].columns]
-    kind = SqlType("struct", items=tuple(value.type for value in values), names=names)
-    take(node)
-    return TypedValue(tuple_of(*map(as_optional, values)), kind)
-
-
 def _build(of_document: Any, of_text: Any, *, pairs: bool) -> Callable[[SqlType], Maker]:
     """Make JSON_BUILD_ARRAY or JSON_BUILD_OBJECT."""
 
@@ -252,7 +230,7 @@ def _build(of_document: Any, of_text: Any, *, pairs: bool) -> Callable[[SqlType]
         built = of_document if kind is JSONB else of_text
 
         def translate(node: Any, scope: Scope) -> TypedValue:
-            values = [argument_value(each, scope) for each in arguments(node)]
+            values = [scope.value(each) for each in arguments(node)]
             if pairs and len(values) % 2:
                 raise scope.error(node, "argument list must have even number of elements")
             zone = scope.dialect.timezone

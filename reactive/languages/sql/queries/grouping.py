@@ -103,6 +103,11 @@ class GroupScope(Scope):
             return self.field_of_sources(node) or self._key_of(node, found)
         return None if found is None else self._key_of(node, found)
 
+    def whole_row(self, node: Any) -> TypedValue | None:
+        """Return the key that a whole row of a table is; None if no table has the name."""
+        found = self.rows.whole_row(node)
+        return None if found is None else self._key_of(node, found)
+
     def _key_of(self, node: Any, row: TypedValue) -> TypedValue:
         """Return the key that equals the value `row`; refuse a value that no key equals."""
         key = self._find_key(row)

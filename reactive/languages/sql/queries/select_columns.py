@@ -23,6 +23,7 @@ from optimizer.record import record
 from reactive.languages.sql.queries.grouping import evaluated_constant
 from reactive.languages.sql.queries.ordering import SelectColumn, name_of_column
 from reactive.languages.sql.queries.query import PlannedRows
+from reactive.languages.sql.queries.unnested import fields_of_struct, unnest_struct, write_levels
 from reactive.languages.sql.terms.errors import (
     nearest,
     peek,
@@ -112,6 +113,10 @@ def _expand_item(node: Any, rows: PlannedRows, scope: Scope) -> _Item:
     if star is not None:
         return _Item(tuple(_expand_star(star, node, rows, scope)))
     if scope.dialect.name == "duckdb":
+        leaves = write_levels(node, node.parent, scope)
+        if leaves:
+            take_all(node)
+            return _Item(leaves, is_copied=True)
         tested = _tested_star(node)
         if tested is not None:
             return _Item(tuple(_matching_columns(node, tested, rows, scope)))
@@ -120,24 +125,15 @@ def _expand_item(node: Any, rows: PlannedRows, scope: Scope) -> _Item:
             return _Item(tuple(_expand_call(node, found, rows, scope)), is_copied=True)
     if isinstance(node, exp.Alias):
         return _Item((SelectColumn(node.alias, node.this, True),))
+    is_star = isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star)
+    if is_star and scope.dialect.name == "postgres":
+        take(node.expression)
+        return _Item(tuple(fields_of_struct(node, scope.value(node.this), scope)))
     if isinstance(node, exp.Explode | exp.Unnest) and scope.dialect.dotted_fields:
-        return _Item(tuple(_unnest_struct(node, scope)))
+        return _Item(tuple(unnest_struct(node, scope)))
     if isinstance(node, exp.Column):
         return _Item((SelectColumn(node.name, node, False),))
     return _Item((SelectColumn(name_of_column(node, scope), node, False),))
-
-
-def _unnest_struct(node: Any, scope: Scope) -> Iterator[SelectColumn]:
-    """Yield a column for each field of an unnested struct; one column for any other value."""
-    value = scope.value(node.this if isinstance(node, exp.Explode) else node.expressions[0])
-    fields = fields_of(value.type)
-    for name in fields:
-        column = exp.column(name)
-        column.parent = node
-        scope.values[id(column)] = scope.field(value, name, node)
-        yield SelectColumn(name, column, False)
-    if not fields:
-        yield SelectColumn(name_of_column(node, scope), node, False)
 
 
 # Stars.

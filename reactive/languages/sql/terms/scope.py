@@ -27,7 +27,17 @@ from sqlglot import exp
 from optimizer.callables.opaque import FROM_TEXT, Opaque
 from optimizer.callables.source import Place
 from optimizer.errors import PlanError, ReactiveError
-from optimizer.expr import Expr, Lifted, Outer, Slot, SlotValue, Subquery, substitute
+from optimizer.expr import (
+    Expr,
+    Lifted,
+    Outer,
+    Parameter,
+    Slot,
+    SlotValue,
+    Subquery,
+    substitute,
+    tuple_of,
+)
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
 from reactive.api import clock as clocks
@@ -45,7 +55,7 @@ from reactive.languages.sql.terms.errors import (
 )
 from reactive.languages.sql.terms.fields import columns_with_fields, field_of
 from reactive.languages.sql.terms.folding import with_folded_constants
-from reactive.languages.sql.terms.types import NULL, fields_of, type_of_value
+from reactive.languages.sql.terms.types import NULL, SqlType, fields_of, type_of_value
 from reactive.languages.sql.terms.values import (
     TypedValue,
     as_optional,
@@ -384,12 +394,20 @@ class Scope:
         return found
 
     def find_column(self, node: Any) -> TypedValue | None:
-        """Return the value of a column as `column` does; None if no column has the name."""
-        own = self.find_own_column(node)
+        """Return the value of a column as `column` does; None if no column has the name.
+
+        The name of a table, or its alias, is its whole row where no column has the name.
+        """
+        found = self._find(lambda scope: scope.find_own_column(node))
+        return self._find(lambda scope: scope.whole_row(node)) if found is None else found
+
+    def _find(self, find: Callable[[Scope], TypedValue | None]) -> TypedValue | None:
+        """Return what `find` finds here, or else in the queries around."""
+        own = find(self)
         if own is not None:
             return own
         around = self.correlation
-        value = None if around is None else around.outer.find_column(node)
+        value = None if around is None else around.outer._find(find)
         if value is None or around is None or value.type is NULL:
             return value
         return around.read_outer(value)
@@ -398,6 +416,19 @@ class Scope:
         """Return the value of a column of these sources, or of an alias of SELECT; else None."""
         found = self.of_sources(node)
         return self._alias(node.name) if found is None and is_bare(node) else found
+
+    def whole_row(self, node: Any) -> TypedValue | None:
+        """Return the row of the source that a bare name stands for; None if there is none."""
+        folded = node.name.casefold()
+        named = [each for each in self.sources if each.name.casefold() == folded]
+        if len(named) != 1 or not is_bare(node) or self.dialect.name == "sqlite":
+            return None
+        names, values = zip(*named[0].columns, strict=True)
+        kind = SqlType("struct", items=tuple(value.type for value in values), names=names)
+        missing = {value.nulls[:1] for value in values}
+        is_outer = len(missing) == 1 and isinstance(next(iter(*missing), None), Parameter)
+        nulls = next(iter(missing)) if is_outer and self.dialect.name == "postgres" else ()
+        return TypedValue(tuple_of(*map(as_optional, values)), kind, nulls)
 
     def of_sources(self, node: Any) -> TypedValue | None:
         """Return a column of the given sources, or a field of one (`home.city`); else None."""
@@ -410,7 +441,7 @@ class Scope:
             return None
         for column, fields in columns_with_fields(node):
             value = self.of_sources(column)
-            if value is not None:
+            if value is not None and fields_of(value.type):
                 for name in fields:
                     value = self.field(value, name, node)
                 return value
