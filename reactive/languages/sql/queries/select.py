@@ -288,8 +288,8 @@ def _apply_order_and_limit(
             on = [
                 _on(each, scope, columns, query.values) for each in distinct.args["on"].expressions
             ]
-            keys = plan_sort_keys(order, scope)
-            query = replace(query, node=distinct_on(query.node, scope, on, keys, query.values))
+            keys, same = plan_sort_keys(order, scope), list(map(grouped_by, on))
+            query = replace(query, node=distinct_on(query.node, scope, same, keys, query.values))
         elif any(has_collation(value.type) for value in query.values):
             same = [grouped_by(value) for value in query.values]
             one = distinct_on(query.node, scope, same, (), query.values)

@@ -23,7 +23,7 @@ from optimizer.record import record
 from reactive.languages.sql.queries.grouping import evaluated_constant
 from reactive.languages.sql.queries.ordering import SelectColumn, name_of_column
 from reactive.languages.sql.queries.query import PlannedRows
-from reactive.languages.sql.queries.unnested import fields_of_struct, unnest_struct, write_levels
+from reactive.languages.sql.queries.unnested import fields_of_struct, write_levels
 from reactive.languages.sql.terms.errors import (
     nearest,
     peek,
@@ -113,7 +113,8 @@ def _expand_item(node: Any, rows: PlannedRows, scope: Scope) -> _Item:
     if star is not None:
         return _Item(tuple(_expand_star(star, node, rows, scope)))
     if scope.dialect.name == "duckdb":
-        leaves = write_levels(node, node.parent, scope)
+        is_unnested = any(each.expressions for each in node.find_all(exp.Explode))
+        leaves = write_levels(node, node.parent, scope) if is_unnested else ()
         if leaves:
             take_all(node)
             return _Item(leaves, is_copied=True)
@@ -130,10 +131,18 @@ def _expand_item(node: Any, rows: PlannedRows, scope: Scope) -> _Item:
         take(node.expression)
         return _Item(tuple(fields_of_struct(node, scope.value(node.this), scope)))
     if isinstance(node, exp.Explode | exp.Unnest) and scope.dialect.dotted_fields:
-        return _Item(tuple(unnest_struct(node, scope)))
+        return _Item(tuple(_unnest_struct(node, scope)))
     if isinstance(node, exp.Column):
         return _Item((SelectColumn(node.name, node, False),))
     return _Item((SelectColumn(name_of_column(node, scope), node, False),))
+
+
+def _unnest_struct(node: Any, scope: Scope) -> Iterator[SelectColumn]:
+    """Yield a column for each field of an unnested struct; one column for any other value."""
+    value = scope.value(node.this if isinstance(node, exp.Explode) else node.expressions[0])
+    yield from fields_of_struct(node, value, scope)
+    if not fields_of(value.type):
+        yield SelectColumn(name_of_column(node, scope), node, False)
 
 
 # Stars.

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.languages.sql.queries.ordering import SelectColumn, name_of_column
+from reactive.languages.sql.queries.ordering import SelectColumn
 from reactive.languages.sql.terms.errors import put, record_arguments, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import SqlType, fields_of
@@ -88,14 +88,6 @@ def _leaves(node: Any, kind: SqlType, levels: int) -> Iterator[SelectColumn]:
             yield from _leaves(read, inner, levels - 1)
         else:
             yield SelectColumn(name, read, False)
-
-
-def unnest_struct(node: Any, scope: Scope) -> Iterator[SelectColumn]:
-    """Yield a column for each field of an unnested struct; one column for any other value."""
-    value = scope.value(node.this if isinstance(node, exp.Explode) else node.expressions[0])
-    yield from fields_of_struct(node, value, scope)
-    if not fields_of(value.type):
-        yield SelectColumn(name_of_column(node, scope), node, False)
 
 
 def fields_of_struct(node: Any, value: TypedValue, scope: Scope) -> Iterator[SelectColumn]:

@@ -173,6 +173,7 @@ OF_PARSER: dict[str, frozenset[str]] = {
     "identifier": frozenset({"quoted"}),
     "least": frozenset({"ignore_nulls"}),
     "literal": frozenset({"is_string"}),
+    "mod": frozenset({"safe"}),
     "regexpextract": frozenset({"null_if_pos_overflow"}),
     "regexpreplace": frozenset({"single_replace"}),
     "trycast": frozenset({"safe"}),
