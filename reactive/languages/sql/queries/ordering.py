@@ -24,8 +24,9 @@ from reactive.languages.sql.expressions.comparisons import by_parts
 from reactive.languages.sql.expressions.scalar import CALL, written_name
 from reactive.languages.sql.queries.grouping import evaluated_constant, freed, grouping_key
 from reactive.languages.sql.sqlite.comparisons import bare, grouped_by, sorted_by
+from reactive.languages.sql.terms.common_types import is_bare
 from reactive.languages.sql.terms.errors import source_of
-from reactive.languages.sql.terms.scope import Scope, is_bare
+from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.values import TypedValue, as_optional
 
 # ORDER BY, LIMIT and DISTINCT ON.

@@ -26,6 +26,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
+from sqlglot import exp
+
 from optimizer.record import record
 from reactive.engine.runtime.sql_names import DialectName
 from reactive.languages.sql.terms.types import (
@@ -245,3 +247,18 @@ DUCKDB = Dialect("duckdb", False, "infinity", True, True, False)
 POSTGRES = Dialect("postgres", True, "error", True, False, False)
 SQLITE = Dialect("sqlite", True, "null", False, False, True)
 DIALECTS = {each.name: each for each in (DUCKDB, POSTGRES, SQLITE)}
+
+
+# The schema that a name has.
+
+
+def strange_schema(node: exp.Expr) -> exp.Expr | None:
+    """Return the schema or catalog that a table or column names, if it is not the only one."""
+    named = [part for part in map(node.args.get, ("catalog", "db")) if part is not None]
+    others = [part for part in named if part.name.casefold() not in OWN_SCHEMAS]
+    return others[0] if others else None
+
+
+def is_bare(column: exp.Expr) -> bool:
+    """Return True if a column is written without a table, schema or catalog: it may be an alias."""
+    return not column.text("table") and strange_schema(column) is None

@@ -5,14 +5,14 @@ Cost: O(fields).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlglot import exp
 
-from optimizer.expr import Attribute, Item, constant
+from optimizer.expr import Attribute, Item, Parameter, constant, tuple_of
 from reactive.languages.sql.terms.types import SqlType, fields_of
-from reactive.languages.sql.terms.values import TypedValue
+from reactive.languages.sql.terms.values import TypedValue, as_optional
 
 
 def field_of(value: TypedValue, name: str, *, folded: bool) -> TypedValue | None:
@@ -29,6 +29,19 @@ def field_of(value: TypedValue, name: str, *, folded: bool) -> TypedValue | None
     else:
         read = Item(value.expr, constant(value.type.names.index(found)))
     return TypedValue(read, fields[found], (*value.nulls, read))
+
+
+def row_of_columns(columns: Sequence[tuple[str, TypedValue]], *, of_postgres: bool) -> TypedValue:
+    """Return columns as one struct.
+
+    In Postgres it is NULL for a row that a join has put in the place of a missing one.
+    """
+    names, values = zip(*columns, strict=True)
+    kind = SqlType("struct", items=tuple(value.type for value in values), names=names)
+    missing = {value.nulls[:1] for value in values}
+    is_outer = len(missing) == 1 and isinstance(next(iter(*missing), None), Parameter)
+    nulls = next(iter(missing)) if is_outer and of_postgres else ()
+    return TypedValue(tuple_of(*map(as_optional, values)), kind, nulls)
 
 
 def _find_folded(name: str, fields: dict[str, SqlType]) -> str | None:

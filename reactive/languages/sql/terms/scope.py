@@ -27,23 +27,13 @@ from sqlglot import exp
 from optimizer.callables.opaque import FROM_TEXT, Opaque
 from optimizer.callables.source import Place
 from optimizer.errors import PlanError, ReactiveError
-from optimizer.expr import (
-    Expr,
-    Lifted,
-    Outer,
-    Parameter,
-    Slot,
-    SlotValue,
-    Subquery,
-    substitute,
-    tuple_of,
-)
+from optimizer.expr import Expr, Lifted, Outer, Slot, SlotValue, Subquery, substitute
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
 from reactive.api import clock as clocks
 from reactive.api.columns import is_parameter
 from reactive.engine.codegen.loop_expressions import Shallow
-from reactive.languages.sql.terms.common_types import OWN_SCHEMAS, SCHEMA, Dialect
+from reactive.languages.sql.terms.common_types import SCHEMA, Dialect, is_bare, strange_schema
 from reactive.languages.sql.terms.errors import (
     line_and_column,
     nearest,
@@ -53,9 +43,9 @@ from reactive.languages.sql.terms.errors import (
     start_of,
     take,
 )
-from reactive.languages.sql.terms.fields import columns_with_fields, field_of
+from reactive.languages.sql.terms.fields import columns_with_fields, field_of, row_of_columns
 from reactive.languages.sql.terms.folding import with_folded_constants
-from reactive.languages.sql.terms.types import NULL, SqlType, fields_of, type_of_value
+from reactive.languages.sql.terms.types import NULL, fields_of, type_of_value
 from reactive.languages.sql.terms.values import (
     TypedValue,
     as_optional,
@@ -403,8 +393,7 @@ class Scope:
 
     def _find(self, find: Callable[[Scope], TypedValue | None]) -> TypedValue | None:
         """Return what `find` finds here, or else in the queries around."""
-        own = find(self)
-        if own is not None:
+        if (own := find(self)) is not None:
             return own
         around = self.correlation
         value = None if around is None else around.outer._find(find)
@@ -423,12 +412,7 @@ class Scope:
         named = [each for each in self.sources if each.name.casefold() == folded]
         if len(named) != 1 or not is_bare(node) or self.dialect.name == "sqlite":
             return None
-        names, values = zip(*named[0].columns, strict=True)
-        kind = SqlType("struct", items=tuple(value.type for value in values), names=names)
-        missing = {value.nulls[:1] for value in values}
-        is_outer = len(missing) == 1 and isinstance(next(iter(*missing), None), Parameter)
-        nulls = next(iter(missing)) if is_outer and self.dialect.name == "postgres" else ()
-        return TypedValue(tuple_of(*map(as_optional, values)), kind, nulls)
+        return row_of_columns(named[0].columns, of_postgres=self.dialect.name == "postgres")
 
     def of_sources(self, node: Any) -> TypedValue | None:
         """Return a column of the given sources, or a field of one (`home.city`); else None."""
@@ -540,18 +524,6 @@ class Scope:
 
 
 # A SQL text that is read: its dialect, its parameters, and where its nodes stand in it.
-
-
-def strange_schema(node: exp.Expr) -> exp.Expr | None:
-    """Return the schema or catalog that a table or column names, if it is not the only one."""
-    named = [part for part in map(node.args.get, ("catalog", "db")) if part is not None]
-    others = [part for part in named if part.name.casefold() not in OWN_SCHEMAS]
-    return others[0] if others else None
-
-
-def is_bare(column: exp.Expr) -> bool:
-    """Return True if a column is written without a table, schema or catalog: it may be an alias."""
-    return not column.text("table") and strange_schema(column) is None
 
 
 @record
