@@ -69,7 +69,7 @@ INTERPRETERS = (
             f"{REFERENCE}/asking.py:evaluate_whole",
             f"{REFERENCE}/asking.py:linear_map",
             f"{REFERENCE}/bags.py:join_rows",
-            f"{REFERENCE}/evaluate.py:several",
+            f"{REFERENCE}/combinations.py:several",
             f"{REFERENCE}/evaluate.py:_evaluate",
         ),
     ),

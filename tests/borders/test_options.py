@@ -36,6 +36,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "table_from": Database.table_from,
     "datalog": Database.datalog,
     "transaction": Database.transaction,
+    "journal": Database.journal,
     "changes": Table.changes,
     "subscribe": View.subscribe,
     "sync": Table.sync,
