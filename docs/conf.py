@@ -33,6 +33,7 @@ CONTENTS = {
         "types",
         "recursion",
         "lattices",
+        "why",
         "rings",
         "own_operators",
         "datalog",

@@ -256,7 +256,7 @@ class Unchanging:
 class Turning:
     """The commit with which a row came or went, and what it changed that mattered.
 
-    Attributes
+    Parameters
     ----------
     row: the row of the view.
     has_gone: True if it went with the commit, False if it came.

@@ -14,7 +14,7 @@ LONGEST = 200
 class Obstacle:
     """One way to a row that is not there: what holds, and what fails.
 
-    Attributes
+    Parameters
     ----------
     holds: rows that are there and would be used, with the names of what has them.
     missing: rows that are not there, with the names of their tables.

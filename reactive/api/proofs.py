@@ -44,7 +44,7 @@ class Proof:
     It prints as a tree. Proofs that occur several times in a tree are one object, and are printed
     once.
 
-    Attributes
+    Parameters
     ----------
     name: the table, view or relation that has the row; else the operator that makes it.
     row: the row; None for what is absent.
