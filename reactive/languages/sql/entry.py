@@ -315,7 +315,10 @@ def _read_value(node: Any, scope: Scope) -> TypedValue:
     if isinstance(node, SYSTEM):
         found = commands.system_value(node, scope)
         if found is not None:
-            return scalar.value(found, scope)
+            is_value = isinstance(found, TypedValue)
+            return found if is_value else scalar.value(found, scope)
+    if isinstance(node, exp.Cast) and isinstance(node.args["to"], exp.ObjectIdentifier):
+        return commands.object_value(node, scope)  # type: ignore[no-any-return]
     if isinstance(node, exp.Array) and _is_of(exp.Comprehension, node.expressions):
         return lambdas.comprehension(node.expressions[0], scope)
     if isinstance(node, exp.Array) and _is_of_query(node.expressions):

@@ -20,6 +20,8 @@ BY_PLACE = re.compile(LEFT_ALONE + r"|\$(\w*)\$.*?\$\1\$|\?(\d*)|\$(\d+)", re.DO
 """`?`, `?2` and `$2`; and texts, names and remarks, in which nothing stands for a parameter."""
 BY_PERCENT = re.compile(r"%(?:%|s|\((\w+)\)s)|%(?=(.?))")
 """`%s`, `%(name)s` and `%%`: psycopg looks at them inside of texts as well."""
+NAMED = re.compile(r"(?<![\w:]):\w")
+"""`:name`, outside of texts."""
 UNORDERED = (str, bytes, set, frozenset)
 """Classes that can be iterated, and are no sequences of parameters."""
 PREFIX = "parameter_"
@@ -50,7 +52,8 @@ def with_names(
             )
         return text, {}
     if named:
-        return (_percent(text, named)[0] if dialect == "postgres" else text), named
+        is_percent = dialect == "postgres" and not NAMED.search(BY_PLACE.sub("", text))
+        return (_percent(text, named)[0] if is_percent else text), named
     if dialect == "postgres" and (
         "%" in text and not any(each[0].startswith("?") for each in BY_PLACE.finditer(text))
     ):

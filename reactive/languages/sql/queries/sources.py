@@ -51,6 +51,7 @@ from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
 from reactive.languages.sql.queries.temporal_join import join_as_of_commit
 from reactive.languages.sql.queries.time_windows import windowed_rows
 from reactive.languages.sql.terms.calls import function_name
+from reactive.languages.sql.terms.common_types import OF_SYSTEM
 from reactive.languages.sql.terms.errors import nearest, peek, put
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT, SqlType
@@ -170,7 +171,7 @@ def _with_joins(rows: PlannedRows, node: Any, around: Scope) -> PlannedRows:
 def _rows_of_table(node: Any, around: Scope) -> PlannedRows:
     """Return the rows of a table or view by its name; refuse an unknown name."""
     name = node.name
-    is_usual = not peek(node, "db") and not name.casefold().startswith("sqlite_")
+    is_usual = not peek(node, "db") and not name.casefold().startswith(OF_SYSTEM)
     found = None if is_usual else around.environment.catalog.system_table(node, around)
     if found is None:
         around.check_schema(node)

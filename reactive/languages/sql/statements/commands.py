@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 from sqlglot import exp
 
 from optimizer.errors import PlanError
+from optimizer.expr import Constant
 from reactive.languages.sql.queries.grouping import evaluated_constant
-from reactive.languages.sql.statements.system_tables import named_place, tables_shown
+from reactive.languages.sql.system.relations import named_place, tables_shown
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.text.read import LEFT_ALONE, parse_statement
@@ -46,6 +47,8 @@ def as_query(
     match word.lower():
         case "show" if found := SHOWN_TABLES.fullmatch(rest):
             return tables_shown(around, found[1] or "")
+        case "show" | "describe" if (around.dialect.name, " ".join(rest.lower().split())) in SHOWN:
+            return SHOWN[around.dialect.name, " ".join(rest.lower().split())], {}
         case "describe" | "desc":
             name = rest.removeprefix("table ").strip().strip('"')
             schema, name = named_place(name, around)
@@ -66,6 +69,21 @@ def as_query(
     raise PlanError(f"{word.upper()} {rest[:40]} is not supported\n  show tables; describe t")
 
 
+ALL_TABLES = """select database_name as database, schema_name as schema, table_name as name,
+        list(column_name order by column_index) as column_names,
+        list(data_type order by column_index) as column_types, false as temporary
+    from duckdb_columns() group by database_name, schema_name, table_name order by 1, 2, 3"""
+SHOWN = {
+    ("duckdb", ""): ALL_TABLES,
+    ("duckdb", "all tables"): ALL_TABLES,
+    ("duckdb", "schemas"): """select database_name, schema_name,
+            schema_name = current_schema() as current
+        from duckdb_schemas() where database_name = current_database() order by 1, 2""",
+    ("duckdb", "databases"): "select database_name from duckdb_databases() where not internal",
+    ("postgres", "all"): """select name, setting, short_desc as description
+        from pg_settings order by 1""",
+}
+"""Queries of SHOW, by dialect and the words after it."""
 DESCRIBED = """select column_name, data_type as column_type, is_nullable, column_default
     from information_schema.columns where lower(table_name) = :described
     and lower(table_schema) = :of_schema
@@ -160,15 +178,40 @@ def _settings() -> Any:
 def _setting(node: Any, around: Scope) -> Any:
     """Return the value of `current_setting(name)`; NULL for an unknown one that may be missing."""
     name, *rest = node.expressions
-    if not isinstance(name, exp.Literal):
+    value = around.value(name).expr
+    if not isinstance(value, Constant) or not isinstance(value.value, str):
         raise around.error(node, "current_setting() takes the name of a setting")
     around.environment.from_catalog.add(OF_SETTINGS)  # no table: the query is read each time
     try:
-        return exp.Literal.string(_settings().value_of(name.name, around))
+        return exp.Literal.string(_settings().value_of(value.value, around))
     except PlanError:
         if rest and isinstance(rest[0], exp.Boolean) and rest[0].this:
             return exp.null()
         raise
+
+
+def _of_postgres(node: Any, around: Scope) -> Any:
+    """Return the value of a system function of Postgres; None of another function."""
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    if around.dialect.name == "sqlite" or not name.startswith(OF_SYSTEM):
+        return None
+    from reactive.languages.sql.system.functions import function_value
+
+    return function_value(name, node, around)
+
+
+OF_SYSTEM = (
+    *("pg_", "has_", "to_reg", "format_type", "obj_description", "col_description"),
+    *("shobj_description", "inet_"),
+)
+"""Beginnings of the names of system functions."""
+
+
+def object_value(node: Any, around: Scope) -> Any:
+    """Return the value of a cast to a number or name of an object, such as `x::regclass`."""
+    from reactive.languages.sql.system import functions
+
+    return functions.object_value(node, around)
 
 
 def _sqlite_version() -> str:
@@ -205,8 +248,9 @@ def system_value(node: Any, around: Scope) -> Any:
         return _setting(node, around)
     if name in ("currentschema", "currentschemas"):
         return _current_schemas(node, name, around)
-    if node.args.get("expressions"):
-        return None
+    found = _of_postgres(node, around)
+    if found is not None or node.args.get("expressions"):
+        return found
     if name == "sqliteversion" and around.dialect.name == "sqlite":
         return exp.Literal.string(_sqlite_version())
     is_postgres = around.dialect.name == "postgres"

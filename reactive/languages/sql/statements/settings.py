@@ -17,10 +17,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sqlglot import exp
-
 from optimizer.errors import PlanError
-from reactive.languages.sql.statements.system_tables import named_place, tables_shown
+from reactive.languages.sql.system.relations import named_place, tables_shown
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.scope import Scope
 
@@ -81,6 +79,7 @@ FREE: Mapping[str, Mapping[str, str]] = {
         "track_activities": "on",
         "check_function_bodies": "on",
         "default_tablespace": "",
+        "default_table_access_method": "heap",
         "xmloption": "content",
         **dict.fromkeys(("enable_seqscan", "enable_hashjoin", "enable_mergejoin"), "on"),
         **dict.fromkeys(("enable_nestloop", "enable_indexscan", "enable_hashagg"), "on"),
@@ -248,6 +247,14 @@ def value_of(name: str, around: Scope) -> str:
     return every[folded]
 
 
+def every(around: Scope) -> dict[str, str]:
+    """Return the values of all settings of the dialect, by their names."""
+    names = {**FIXED[around.dialect.name], **FREE[around.dialect.name]}
+    zone = () if around.dialect.name == "sqlite" else ("timezone",)
+    given = around.environment.session.settings
+    return {name: value_of(name, around) for name in sorted({*names, *zone, *given})}
+
+
 def reset(rest: str, around: Scope) -> None:
     """Run RESET of one setting, or of all."""
     session, name = around.environment.session, rest.casefold()
@@ -296,37 +303,6 @@ def pragma(rest: str, around: Scope) -> tuple[str, dict[str, Any]]:
 
 def table_info(name: str, around: Scope) -> tuple[str, dict[str, Any]]:
     """Return the query of the columns of a table or view, as PRAGMA table_info shows them."""
-    catalog = around.environment.catalog
     schema, inside = named_place(name, around)
-    if around.dialect.name == "sqlite":
-        is_key, not_null = "coalesce(k.ordinal_position, 0)", "(c.is_nullable = 'NO')"
-        kind = _declared_types(name, catalog)
-    else:
-        is_key, not_null = "k.ordinal_position is not null", "c.is_nullable = 'NO'"
-        kind = "c.data_type"
-    text = f"""select c.ordinal_position - 1 as cid, c.column_name as name, {kind} as type,
-            {not_null} as "notnull", c.column_default as dflt_value, {is_key} as pk
-        from information_schema.columns c
-        left join (
-            select k.table_schema, k.table_name, k.column_name, k.ordinal_position
-            from information_schema.key_column_usage k
-            join information_schema.table_constraints t on t.constraint_name = k.constraint_name
-                and t.table_name = k.table_name and t.table_schema = k.table_schema
-                and t.constraint_type = 'PRIMARY KEY'
-        ) k on k.table_name = c.table_name and k.column_name = c.column_name
-            and k.table_schema = c.table_schema
-        where lower(c.table_name) = :described and lower(c.table_schema) = :of_schema order by 1"""
-    return text, {"described": inside, "of_schema": schema}
-
-
-def _declared_types(name: str, catalog: Any) -> str:
-    """Return the expression of the types of columns as CREATE TABLE has them."""
-    table = catalog.table(name)
-    definition = None if table is None else catalog.definitions.get(table.plan.number)
-    if definition is None:
-        return "c.data_type"
-    columns = definition.folded().create.find_all(exp.ColumnDef)
-    pairs = [(each.name, each.kind.sql("sqlite").upper()) for each in columns if each.kind]
-    texts = [[exp.Literal.string(part).sql() for part in pair] for pair in pairs]
-    types = "".join(f" when {name} then {kind}" for name, kind in texts)
-    return f"case c.column_name{types} else '' end" if types else "''"
+    text = "select * from pragma_table_info(:described) order by cid"
+    return text, {"described": f"{schema}.{inside}"}

@@ -241,6 +241,8 @@ class Dialect:
 
 OWN_SCHEMAS = ("main", "memory", "public", "postgres")
 """Names of the schema and the catalog that tables without one are in, in all dialects."""
+OF_SYSTEM = ("sqlite_", "pg_", "duckdb_", "pragma_")
+"""Beginnings of names that may be those of system tables."""
 SCHEMA = "schema"
 """Key in the notes of a table: the node of the schema that was written for it."""
 DUCKDB = Dialect("duckdb", False, "infinity", True, True, False)

@@ -442,6 +442,8 @@ def sql_name(kind: SqlType) -> str:
         case "int":
             sizes = {1: "TINYINT", 2: "SMALLINT", 4: "INTEGER", 16: "HUGEINT"}
             return "U" * (kind.names == UNSIGNED) + sizes.get(kind.size or 8, "BIGINT")
+        case "float" if kind.size == 4:
+            return "FLOAT"
         case "decimal":
             return f"DECIMAL({kind.precision or 18},{kind.scale or 0})"
         case "array":

@@ -349,6 +349,8 @@ class Catalog:
         """Statements that were run, kept to be run again."""
         self.queries: Any = None
         """Recipes of the queries that were read."""
+        self.system: Any = None
+        """What system tables have listed last, and the numbers that they give."""
         self.known_keys: Any = None
         """The greatest keys of tables whose rows statements number."""
 
@@ -447,8 +449,7 @@ class Environment:
     def __init__(
         self, catalog: Catalog, given: Mapping[str, NamedPlan], session: Session | None = None
     ) -> None:
-        self.catalog = catalog
-        self.session = session or catalog.session
+        self.catalog, self.session = catalog, session or catalog.session
         self._given = {name.casefold(): source for name, source in given.items()}
         self.views: list[Any] = []
         """The views that were found, which the query holds."""

@@ -24,6 +24,8 @@ TOO_MANY = re.compile(r"arguments \((\d+)\) is greater than the maximum number .
 """A call with more arguments than its function has, in the words of sqlglot."""
 UNEXPECTED = "Invalid expression"
 
+OF_SYSTEM = re.compile(r"pg_catalog|operator\s*\(|\"char\"|pragma_|duckdb_", re.IGNORECASE)
+"""Words of texts that may read system tables by other names than those of tables."""
 MISSING = re.compile(r"Required keyword: '\w+' missing for <class .*")
 PARSES = ContextVar("PARSES", default=False)
 """True while this thread or task parses a text."""
@@ -51,7 +53,8 @@ def parse_statements(text: str, dialect: Dialect, parameters: Container[str] = (
     PlanError: it is no SQL; with the line and column where that shows.
     """
     try:
-        text_read = _dollars(_without_dollar_quotes(text, dialect), dialect, parameters)
+        plain = _without_catalog(text) if OF_SYSTEM.search(text) else text
+        text_read = _dollars(_without_dollar_quotes(plain, dialect), dialect, parameters)
         found = call_with_any_stack(lambda: _parse(text_read, _grammar(dialect)))
     except SqlglotError as error:
         raise _syntax_error(text, error) from None
@@ -60,7 +63,23 @@ def parse_statements(text: str, dialect: Dialect, parameters: Container[str] = (
     except Exception as error:  # the parser stumbles over some texts
         raise PlanError(f"this is no SQL that can be read\n  {text.strip()[:60]}") from error
     trees = [each for each in found if each is not None]
+    if OF_SYSTEM.search(text):
+        trees = [_with_system_calls(each, dialect) for each in trees]
     return [_with_flat_names(each) for each in trees] if "." in text else trees
+
+
+def _without_catalog(text: str) -> str:
+    """Return a text without the schema of system tables and functions before names."""
+    from reactive.languages.sql.text.system_words import without_catalog
+
+    return without_catalog(text)
+
+
+def _with_system_calls(tree: Any, dialect: Dialect) -> Any:
+    """Return a statement in which calls of system functions in FROM are tables."""
+    from reactive.languages.sql.text.system_words import with_calls
+
+    return with_calls(tree, dialect.name)
 
 
 def _with_flat_names(tree: Any) -> Any:
