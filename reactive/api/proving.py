@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
@@ -56,14 +57,8 @@ class Explainer:
     def __init__(self, view: AnyView) -> None:
         self._engine = view._engine
         self._name, self._place, self._relation = view.name, view.place, view.relation
-        written = view.relation.plan
-
-        def make_view(node: plan.Node) -> AnyView:
-            relation = self._relation._new(node)
-            found: AnyView = self._engine.materialize(relation, None, self._place)
-            return found
-
-        self.questions = Questions(view._engine, written, make_view)
+        make_view = partial(_make_view, view.relation, view.place)
+        self.questions = Questions(view._engine, view.relation.plan, make_view)
 
     def why(self, row: Row) -> Proof:
         """Return the lowest proof of a row; the caller holds the lock."""
@@ -284,6 +279,12 @@ def _place_of(node: plan.Node) -> Place | None:
     return None
 
 
+def _make_view(relation: Any, place: Place, node: plan.Node) -> AnyView:
+    """Return a new view of a part of a query."""
+    found: AnyView = relation._engine.materialize(relation._new(node), None, place)
+    return found
+
+
 def explainer_of(view: Any) -> Explainer:
     """Return what answers questions about the rows of a view; it is kept with the view."""
     if view._explainer is None:
@@ -333,14 +334,9 @@ def rows_of(
 ) -> list[Any]:
     """Return the rows of a relation, or those that a condition keeps, evaluated once."""
     asked = relation if predicate is None and not fields else relation.where(predicate, **fields)
-    engine, place = relation._engine, caller()
-
-    def make_view(node: plan.Node) -> AnyView:
-        found: AnyView = engine.materialize(relation._new(node), None, place)
-        return found
-
+    engine = relation._engine
     with engine.inside():
-        questions = Questions(engine, asked.plan, make_view)
+        questions = Questions(engine, asked.plan, partial(_make_view, relation, caller()))
         pull = questions.pull()
         root = questions.root
         if isinstance(root, plan.OrderBy):
