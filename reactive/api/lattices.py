@@ -41,6 +41,7 @@ class Extreme(enum.Enum):
         return self.value
 
     __str__ = __repr__
+    __hash__ = object.__hash__  # faster than by the name
 
 
 TOP = Extreme.TOP

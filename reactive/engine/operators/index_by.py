@@ -195,6 +195,14 @@ class IndexBy:
             self.poisoned = self.poisoned or any(key is ERROR_KEY for key, _ in keyed)
         return keyed
 
+    def keys_of_batch(self) -> Callable[..., Any] | None:
+        """Return the loop from rows to their keys and the rows that have one; None if there is
+        none, or filtered rows are kept."""
+        keyed: Any = self._keyed
+        if self._others:
+            self._decide_on_filtered()
+        return None if keyed.emits_filtered else getattr(keyed, "batch", None)
+
     def _decide_on_filtered(self) -> None:
         """Emit filtered rows if this index keeps them, or a joined index is poisoned."""
         others = [reference() for reference in self._others]

@@ -27,6 +27,7 @@ from reactive.engine.operators.fixpoint.derivations import GIVEN
 from reactive.engine.operators.fixpoint.loops import (
     BinaryLoops,
     Derived,
+    Entering,
     Moved,
     Partners,
     RecursiveIndex,
@@ -111,6 +112,10 @@ class UnaryRule:
             return None
         self.touched += len(moves[0]) + len(moves[1]) + len(moves[2])
         return self._loops.run_moves(moves)
+
+    def entering(self, side: int) -> Entering | None:
+        """Return the loop over rows that enter; None if there is none."""
+        return None if self._loops is None else self._loops.entering()
 
     def from_left(self, delta: Pairs) -> Pairs:
         """Return the derivations of changed recursive rows, by the loop or the plain chain."""
@@ -197,6 +202,11 @@ class BinaryRule:
         loops = self._loops[side]
         return None if loops is None else loops.run_moves(moves, later=later)
 
+    def entering(self, side: int) -> Entering | None:
+        """Return the loop over rows of one side that enter; None if it cannot run."""
+        loops = self._loops[side]
+        return None if loops is None else loops.entering()
+
     def _from(self, side: int, recursive_index: Side, delta: Pairs) -> Pairs:
         """Return the derivations of changed rows of one side, by its loop if that can run."""
         assert isinstance(recursive_index, RecursiveIndex)
@@ -281,6 +291,10 @@ class _RuleOfPartners:
         """Return None: there are no loops."""
         return None
 
+    def entering(self, side: int) -> Entering | None:
+        """Return None: there are no loops."""
+        return None
+
     def hide_delta(self, keyed: Keyed) -> AbstractContextManager[None]:
         """Hide the delta `keyed`, already applied to the input, inside the context."""
         return self._partners.hide_delta(keyed)
@@ -320,6 +334,14 @@ class NegatedRule(_RuleOfPartners):
             return loops.run_moves((gone, new, risen, now))
         since = self.left.relation.since
         return loops.run_moves(([(row, -since(row)) for row in lost], new, risen, now))
+
+    def entering(self, side: int) -> Entering | None:
+        """Return the loop over rows that enter; None if it cannot run."""
+        find = self._partners.finds_unmatched()
+        if find is None or self._loops is None:
+            return None
+        loop = self._loops.entering()
+        return lambda rows: loop(kept) if (kept := find(rows)) else ()
 
     def from_left(self, delta: Pairs) -> Pairs:
         """Return the derivations of changed recursive rows that no input row matches."""

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from reactive.engine.operators.fixpoint.delta_rules import Circuit
 
 
+Endless = Callable[..., FixpointError]
+"""Returns the error of rows that still enter, of a limit, and of a remedy."""
+
+
 class Growth:
     """The limits of a recursion with `max_rounds` whose rounds take ever longer.
 
@@ -62,6 +66,33 @@ class Growth:
         circuit = self._circuit
         indexed = sum(index.footprint()[0] for index in circuit.indexes.values())
         return indexed + sum(len(rows()) for rows in circuit.all_rows.values())
+
+
+class RoundLimit:
+    """The number of rounds, and the limits of a recursion whose values rise."""
+
+    __slots__ = ("_circuit", "_endless", "_growth", "_number")
+
+    def __init__(self, circuit: Circuit, endless: Endless, number: int = 0) -> None:
+        self._circuit, self._endless, self._number = circuit, endless, number
+        self._growth = Growth(circuit)
+
+    def copy(self) -> RoundLimit:
+        """Return a limit that has seen the same number of rounds."""
+        return RoundLimit(self._circuit, self._endless, self._number)
+
+    def next_round(self) -> bool:
+        """Count a round; return True if its rows must be checked."""
+        number = self._number = self._number + 1
+        most = self._circuit.max_rounds
+        return most is not None and (number > most or FEW_ROUNDS < number <= ALL_ROUNDS)
+
+    def check(self, entering: Sequence[UniformDelta]) -> None:
+        """Raise the error of rows that enter after the last round, or are too many or large."""
+        self._growth.check(entering, self._endless)
+        most = self._circuit.max_rounds
+        if most is not None and self._number > most:
+            raise self._endless(entering, f"after {most} rounds", "raise max_rounds=")
 
 
 FEW_ROUNDS, ALL_ROUNDS, ROUNDS_BETWEEN, SAMPLE = 8, 64, 16, 16

@@ -26,8 +26,9 @@ from typing import Any
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.fixpoint.delta_rules import BinaryRule, Circuit, Fed
 from reactive.engine.operators.fixpoint.fixpoint import MOST_SHOWN, Fixpoint
-from reactive.engine.operators.fixpoint.growth import ALL_ROUNDS, FEW_ROUNDS, Growth, shown_row
+from reactive.engine.operators.fixpoint.growth import RoundLimit, shown_row
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
+from reactive.engine.operators.fixpoint.lookahead import Lookahead, Readers, can_look_ahead
 from reactive.engine.operators.fixpoint.loops import RISEN, Derived, Moved, RecursiveIndex, dated
 from reactive.engine.operators.fixpoint.rising_relation import Moves, RisingRelation
 from reactive.errors import FixpointError
@@ -89,21 +90,40 @@ class LatticeFixpoint(Fixpoint):
         falls = any(relation.falls for relation in relations)
         self._checks_step = self._circuit.strict and not falls
         places = range(len(relations))[::-1]  # those that the user named are the last
-        most, number = self._circuit.max_rounds, 0
-        growth = Growth(self._circuit)
+        limit = RoundLimit(self._circuit, self._endless)
+        looks = not falls and self._can_look_ahead()
         while _any_moves(relations):
-            number += 1
-            if most is not None and (number > most or FEW_ROUNDS < number <= ALL_ROUNDS):
-                entering = [UniformDelta(r.fresh_rows(), 1) for r in relations]
-                growth.check(entering, self._endless)
-                if number > most:
-                    raise self._endless(entering, f"after {most} rounds", "raise max_rounds=")
+            if limit.next_round():
+                limit.check([UniformDelta(r.fresh_rows(), 1) for r in relations])
             for place in places:
                 if falls:
                     self._let_leave()
                 if relations[place].has_fresh:
                     self._rise(place)
+                    if looks and relations[place].climbs:
+                        looks = False
+                        self._look_ahead(limit.copy())
         self._check_settled()
+
+    def _can_look_ahead(self) -> bool:
+        """Return True if the relations may look ahead; in strict mode each step is checked."""
+        circuit = self._circuit
+        if circuit.strict or circuit.value_rules or not can_look_ahead(self._relations):
+            return False
+        return all(rules.is_alone for rules in self._rules_of_relations())
+
+    def _look_ahead(self, limit: RoundLimit) -> None:
+        """Find the last values of keys that rise in many steps, if all rules have loops."""
+        readers: list[Readers] = []
+        for rules in self._rules_of_relations():
+            sides = [
+                [(rule.entering(side), rule.head) for rule, _ in some]
+                for side, some in enumerate((rules.left, rules.right))
+            ]
+            if any(derive is None for some in sides for derive, _ in some):
+                return
+            readers.append(Readers(*sides, rules.indexes))
+        Lookahead(self._relations, readers).find(limit)  # type: ignore[arg-type]
 
     def _rise(self, place: int) -> None:
         """Replace the rows of a relation whose values rise, with their derivations."""
@@ -221,11 +241,12 @@ class LatticeFixpoint(Fixpoint):
 
 
 def _any_moves(relations: Sequence[RisingRelation]) -> bool:
-    """Return True if a row of some relation may enter or leave."""
-    for relation in relations:  # noqa: SIM110 - a generator takes as long as the rest
+    """Return True if a row of some relation may enter or leave; if all wait, they wait no more."""
+    for relation in relations:
         if relation.has_fresh or relation.is_losing:
             return True
-    return False
+    forced = [relation.force() for relation in relations]
+    return any(forced)
 
 
 def _other_relation(rule: Any, *, is_left: bool) -> RisingRelation | None:

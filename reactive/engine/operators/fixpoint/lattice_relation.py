@@ -44,6 +44,7 @@ from reactive.engine.operators.fixpoint.member_folds import (
 )
 from reactive.engine.operators.fixpoint.rising_relation import (
     Cell,
+    Change,
     Moves,
     RisingRelation,
     Value,
@@ -75,8 +76,9 @@ class LatticeRelation(RisingRelation):
     """
 
     __slots__ = (
-        *("_bottom", "_by", "_fresh_rows", "_is_checked", "_join", "_of"),
-        *("_put_value", "_widen", "_widen_at", "_widens"),
+        *("_ahead", "_bottom", "_by", "_fresh_rows", "_is_checked", "_is_forced", "_join", "_of"),
+        *("_put_value", "_rises", "_waiting", "_widen", "_widen_at", "_widens"),
+        *("climbs", "targets"),
     )
 
     def __init__(
@@ -100,6 +102,14 @@ class LatticeRelation(RisingRelation):
     def _begin(self) -> None:
         super()._begin()
         self._fresh_rows: dict[Cell, list[Row]] = {}
+        self._rises: dict[Cell, int] = {}
+        self.climbs = False
+        """True if a key rises in so many steps that looking ahead pays."""
+        self.targets: dict[Any, Value] | None = None
+        """The last values of keys that rise; None if the commit has not looked ahead."""
+        self._ahead: dict[Any, tuple[Value, Row]] = {}
+        self._waiting: dict[Cell, list[Row]] = {}
+        self._is_forced = False
 
     def follow(self, derivations: Pairs) -> None:
         """Count derivations that come and go; those of a batch come from rows of one round."""
@@ -230,15 +240,18 @@ class LatticeRelation(RisingRelation):
         fresh, self._fresh_rows = self._fresh_rows, {}
         shaken, self._shaken = self._shaken, {}
         self._leaving, self.restamps = {}, False
+        if self._waiting:
+            fresh = {cell: [*self._waiting.pop(cell, ()), *rows] for cell, rows in fresh.items()}
         removed: list[Pair] = []
         entering: list[Row] = []
         risen: list[Row] = []
         entered: list[Row] = []
         gone: list[Pair] = []
-        logs = not self._was_empty
+        logs, targets = not self._was_empty, self.targets
+        is_plain = not (self._widens or targets)
         for cell, rows in fresh.items():
             since = cell.since
-            if not since and len(rows) == 1 == len(cell.members) and not self._widens:
+            if is_plain and not since and len(rows) == 1 == len(cell.members):
                 (counts,) = cell.members.values()  # a new key with one value
                 row = rows[0]
                 value = self._of(row)
@@ -264,15 +277,24 @@ class LatticeRelation(RisingRelation):
                 value = self._fold(cell, founded=False)
                 if value is NONE:
                     continue
+            is_given = False
+            if targets:
+                value, is_given = self._awaited(cell, rows, value)
+                if value is NONE:
+                    continue
             row = self._row(cell, rows, value)
             if cell.lates:
                 self._end_lates(cell)
-            is_dated = self._is_founded(cell, rows, value, since, is_shaken=cell in shaken)
+            is_dated = not is_given and self._is_founded(
+                cell, rows, value, since, is_shaken=cell in shaken
+            )
             if shaken:
                 shaken.pop(cell, None)
             if since:
                 gone.append((cell.row, since))
                 removed.append((cell.row, -since))
+                if targets is None:
+                    self._count_rise(cell)
             entered.append(row)
             if logs:
                 self._log.append((restore_row, (cell, cell.row, since, cell.value)))
@@ -293,9 +315,95 @@ class LatticeRelation(RisingRelation):
             risen.append(cell.row)
             self.restamps = True
         self.risen += len(risen)
+        self._is_forced = False
         if entered:
             self._entered.append(entered)
         return removed, entering, risen
+
+    def _count_rise(self, cell: Cell) -> None:
+        """Count the steps of a key."""
+        number = self._rises[cell] = self._rises.get(cell, 0) + 1
+        if number == FEW_STEPS:
+            self.climbs = True
+
+    def _awaited(self, cell: Cell, rows: list[Row], value: Value) -> tuple[Value, bool]:
+        """Return the value that a key rises to, and whether it is given: its members do not make
+        it yet. `NONE` if the key waits."""
+        target = self.targets.get(cell.key, NONE)  # type: ignore[union-attr]
+        if target is NONE or value == target or self._join(target, value) != target:
+            return value, False
+        if self._is_forced:
+            self._doubted[cell] = None
+            return target, True
+        self._waiting[cell] = rows
+        return NONE, False
+
+    def force(self) -> bool:
+        """Let the keys that wait rise to their targets in the next round; return False if none
+        waits."""
+        waiting, self._waiting = self._waiting, {}
+        self._fresh_rows.update(waiting)
+        self._is_forced = bool(waiting)
+        return self._is_forced
+
+    def start_ahead(self, *, retracts: bool) -> Change:
+        """Return the rows that the next rise replaces, and those that replace them or are new."""
+        ahead = self._ahead = {}
+        gone: list[Row] = []
+        came: list[Row] = []
+        for cell, rows in self._fresh_rows.items():
+            value = self._raised(cell, rows) if cell.since else self._fold(cell, founded=False)
+            if value is NONE or (cell.since and value == cell.value):
+                continue
+            row = self._row(cell, rows, value)
+            ahead[cell.key] = (value, row)
+            came.append(row)
+            if cell.since:
+                gone.append(cell.row)
+        return gone, came
+
+    def go_ahead(self, gone: list[Row], rows: list[Row], *, retracts: bool) -> Change:
+        """Join derived rows with the values so far; return as `start_ahead` does."""
+        ahead, cells, bottom, join = self._ahead, self.cells, self._bottom, self._join
+        before: dict[Any, Row] = {}
+        for key, value, row in zip(map(self._by, rows), map(self._of, rows), rows, strict=True):
+            if bottom and value == bottom[0]:
+                continue
+            held = ahead.get(key)
+            if held is None:
+                cell = cells.get(key)
+                if cell is None or not cell.since:
+                    ahead[key], before[key] = (self._widened(row, value), row), NONE
+                    continue
+                held = cell.value, cell.row
+            old, old_row = held
+            new = join(old, value)
+            if self._widens:
+                new = self._widened(row, new)
+            if new is not old and new != old:
+                before.setdefault(key, old_row)
+                ahead[key] = (new, row)
+        return self._rows_ahead(before)
+
+    def _rows_ahead(self, before: dict[Any, Row]) -> Change:
+        """Make the rows of keys that rose; return as `start_ahead` does, of the rows before."""
+        of, ahead = self._of, self._ahead
+        came: list[Row] = []
+        for key in before:
+            value, row = ahead[key]
+            if of(row) is not value:
+                row = self._put_value(row, value)
+                ahead[key] = (value, row)
+            came.append(row)
+        return [row for row in before.values() if row is not NONE], came
+
+    def end_ahead(self, *, is_found: bool) -> Change:
+        """Set the targets, none if they are not found; return the rows of now and those ahead."""
+        ahead, self._ahead, cells = self._ahead, {}, self.cells
+        self.climbs = False
+        self.targets = {key: value for key, (value, _) in ahead.items()} if is_found else {}
+        known = [cells[key] for key in ahead if key in cells]
+        return [cell.row for cell in known if cell.since], [row for _, row in ahead.values()]
 
     def _set(self, cell: Cell, row: Row, since: int, value: Value) -> None:
         """Set the row of a key."""
@@ -329,7 +437,7 @@ class LatticeRelation(RisingRelation):
             for value, counts in members.items():
                 if is_founded(counts) if founded else counts[0] > 0:
                     made = value if made is NONE else join(made, value)
-        return made if made is NONE else self._widened(cell, made)
+        return made if made is NONE else self._widened(cell.row, made)
 
     def _row(self, cell: Cell, rows: list[Row], value: Value) -> Row:
         """Return the row of a key with a value: a derived row, if there is one."""
@@ -349,10 +457,10 @@ class LatticeRelation(RisingRelation):
                 value = join(value, own)
         if not self._widens and value.__class__ in EXACT:
             return value
-        return self._widened(cell, value)
+        return self._widened(cell.row, value)
 
-    def _widened(self, cell: Cell, value: Value) -> Value:
-        if self._widens and (self._widen_at is None or self._widen_at(cell.row)):
+    def _widened(self, row: Row, value: Value) -> Value:
+        if self._widens and (self._widen_at is None or self._widen_at(row)):
             value = self._widen(value)  # type: ignore[misc]
         return value if value == value else canonical(value)
 
@@ -419,5 +527,7 @@ class LatticeRelation(RisingRelation):
         return len(self.rounds), size
 
 
+FEW_STEPS = 4
+"""Steps of a key in a commit from which on it looks ahead."""
 MANY_MEMBERS = 32
 """Most members of a key whose join is made of all of them each time."""

@@ -53,6 +53,8 @@ RISEN = 1 << 62
 """The round of rows whose value no round justifies: later than all others."""
 Derived = tuple[Sequence[Pair], Sequence[Row]]
 """Derivations with their rounds, negative if they are removed; rows derived in this round."""
+Entering = Callable[[Sequence[Row]], Sequence[Row]]
+"""Returns what a rule makes of rows that enter."""
 Moved = tuple[Sequence[Pair], Sequence[Row], Sequence[Row], int]
 """Rows that leave, with their negative rounds; rows that enter in this round, and rows that enter
 later than all rounds; this round."""
@@ -92,6 +94,10 @@ class UnaryLoops:
         except Exception as error:
             reraise_asynchronous(error)
             return None
+
+    def entering(self) -> Entering:
+        """Return the loop over rows that enter."""
+        return self._enter
 
     def sources(self) -> list[str]:
         """Return the code of the loops."""
@@ -175,6 +181,15 @@ class BinaryLoops:
             return None
         self.touched += len(gone) + len(came) + len(late) + len(lost) + len(made)
         return lost, made
+
+    def entering(self) -> Entering | None:
+        """Return the loop over rows that enter; None if an index has error rows."""
+        other = self._other
+        index = other.index_by if isinstance(other, RecursiveIndex) else other
+        if index.poisoned or self._mine.index_by.poisoned:
+            return None
+        enter, find = self._loops["enter"], index.index.buckets.get
+        return lambda rows: enter(rows, find)
 
     def derive_from_input(self, keyed: Sequence[KeyedPair]) -> Pairs | None:
         """Return the derivations from changed input rows of the other side; None as in `run`."""
@@ -260,6 +275,24 @@ class Partners:
             return keyed.rows
         pairs = zip(keys, keyed.rows, strict=True)
         return [row for key, row in pairs if key not in buckets or key is NO_MATCH]
+
+    def finds_unmatched(self) -> Entering | None:
+        """Return the function that finds the rows whose keys have no partner; None as in
+        `unmatched`."""
+        keys_of = self.left.index_by.keys_of_batch()
+        if keys_of is None or not self._keys_decide or self._unseen or self._is_poisoned():
+            return None
+        buckets = self.right.index.buckets
+
+        def find(rows: Sequence[Row]) -> Sequence[Row]:
+            keys, rows = keys_of(rows)
+            return [
+                row
+                for key, row in zip(keys, rows, strict=True)
+                if key not in buckets or key is NO_MATCH
+            ]
+
+        return find
 
     def unmatched(self, delta: Pairs) -> Pairs | None:
         """Return the changed rows of the relation whose keys have no partner; None if keys do not

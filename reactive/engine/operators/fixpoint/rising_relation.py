@@ -21,6 +21,8 @@ from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelat
 Value = Any
 Moves = tuple[list[Pair], list[Row], list[Row]]
 """Replaced rows with their negative rounds; new rows of this round; new rows of `RISEN`."""
+Change = tuple[Sequence[Row], Sequence[Row]]
+"""Rows that leave, and rows that enter."""
 
 
 class RowCell:
@@ -110,6 +112,15 @@ class RisingRelation(RecursiveRelation):
     def has_fresh(self) -> bool:
         """True if values may rise."""
         raise NotImplementedError
+
+    @property
+    def climbs(self) -> bool:
+        """True if a key rises in so many steps that looking ahead pays."""
+        return False
+
+    def force(self) -> bool:
+        """Let rows that wait for their targets rise; return False if none waits."""
+        return False
 
     def fresh_rows(self) -> list[Row]:
         """Return some rows that `rise` would look at."""

@@ -20,6 +20,7 @@ from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.fixpoint.loops import RISEN
 from reactive.engine.operators.fixpoint.member_folds import NO_COUNTS, Counts
 from reactive.engine.operators.fixpoint.rising_relation import (
+    Change,
     Moves,
     RisingRelation,
     Value,
@@ -42,11 +43,12 @@ class SetRelation(RisingRelation):
     ([], ['a', 'b'], [])
     """
 
-    __slots__ = ("_fresh_rows",)
+    __slots__ = ("_ahead", "_fresh_rows")
 
     def _begin(self) -> None:
         super()._begin()
         self._fresh_rows: dict[Row, None] = {}  # derived, but not present
+        self._ahead: dict[Row, int] = {}  # numbers of derivations when looking ahead
 
     def follow(self, derivations: Pairs) -> None:
         """Count derivations that come and go."""
@@ -186,6 +188,49 @@ class SetRelation(RisingRelation):
         if is_gone:
             self._left.append((row,))
         return row, -since
+
+    def start_ahead(self, *, retracts: bool) -> Change:
+        """Return the rows that leave and enter in the next rise; none leave without `retracts`."""
+        counts, rounds = self.cells, self.rounds
+        ahead = self._ahead = {
+            row: number
+            for row in self._fresh_rows
+            if row not in rounds and (number := counts.get(row, ONE)[0]) > 0
+        }
+        came = [*ahead]
+        gone: list[Row] = []
+        if retracts:
+            gone = [row for row in self._shaken if row in rounds and counts.get(row, ONE)[0] < 1]
+            ahead.update([(row, counts[row][0]) for row in gone])
+        return gone, came
+
+    def go_ahead(self, gone: list[Row], rows: list[Row], *, retracts: bool) -> Change:
+        """Count derivations that come and, if it retracts, go; return as `start_ahead` does."""
+        ahead, rounds = self._ahead, self.rounds
+        if not retracts:
+            new = [row for row in dict.fromkeys(rows) if row not in rounds and row not in ahead]
+            ahead.update(dict.fromkeys(new, 1))
+            return (), new
+        before: dict[Row, bool] = {}
+        for changed, sign in ((gone, -1), (rows, 1)):
+            for row in changed:
+                number = ahead.get(row)
+                if number is None:
+                    number = self.cells.get(row, ONE)[0] if row in rounds else 0
+                before.setdefault(row, number > 0)
+                ahead[row] = number + sign
+        return (
+            [row for row, was in before.items() if was and ahead[row] < 1],
+            [row for row, was in before.items() if not was and ahead[row] > 0],
+        )
+
+    def end_ahead(self, *, is_found: bool) -> Change:
+        """Forget the numbers; return the rows of now that are not ahead, and the other way."""
+        ahead, self._ahead, rounds = self._ahead, {}, self.rounds
+        return (
+            [row for row, number in ahead.items() if number < 1 and row in rounds],
+            [row for row, number in ahead.items() if number > 0 and row not in rounds],
+        )
 
     def unsettled(self) -> Iterator[tuple[Row, Value]]:
         return iter(())

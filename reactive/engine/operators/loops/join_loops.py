@@ -545,6 +545,11 @@ class KeyLoop:
             return keyed
         return _net_keyed(keyed)
 
+    @property
+    def batch(self) -> Callable[..., Any]:
+        """The loop over batches: from rows to their keys, and the rows that have one."""
+        return self._batch or self.make_batch()
+
     def make_batch(self) -> Callable[..., Any]:
         """Generate the loop over batches now; otherwise the first batch generates it."""
         self._batch, _ = self._made(True)
@@ -552,8 +557,7 @@ class KeyLoop:
 
     def _of_batch(self, delta: UniformDelta) -> KeyedBatch:
         """Return the batch with its keys, all of one weight."""
-        batch = self._batch or self.make_batch()
-        keys, rows = batch(delta.rows)
+        keys, rows = self.batch(delta.rows)
         keyed = KeyedBatch(keys, rows, delta.weight)
         keyed.differ = delta.differ and self._identity  # no rows are made, so none twice
         return keyed

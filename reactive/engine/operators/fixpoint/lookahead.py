@@ -1,0 +1,131 @@
+"""Look ahead: the values that keys rise to, found without counting derivations.
+
+A value that rises round a loop takes a round per step. Each step replaces rows, and the derivations
+of the replaced rows are removed. From the fourth step of a key on, the commit looks ahead instead:
+
+    values      key -> the join so far; derivations of smaller values are neither added nor removed
+    targets     key -> its last value, when nothing rises any more
+
+Then rounds go on as before, but a key waits until its members give its target. If all keys that may
+rise wait, they depend on each other: each gets its target, as a value that no round justifies.
+
+Sound:  a target is a hint. After the last round each key must have the join of its members.
+Needs:  generated loops, and sets whose rows do not depend on each other.
+State:  during the commit, a value per key that rises, and the derivations of rows of sets that are
+        joined with rows of the recursion.
+Cost:   a derivation per row that a step changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from reactive.engine.collections.zset import Row, UniformDelta
+from reactive.engine.operators.fixpoint.growth import RoundLimit
+from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
+from reactive.engine.operators.fixpoint.loops import RecursiveIndex
+from reactive.engine.operators.fixpoint.rising_relation import Change, RisingRelation
+from reactive.engine.operators.fixpoint.set_relation import SetRelation
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+Relation = LatticeRelation | SetRelation
+Entering = tuple[Callable[[Sequence[Row]], Sequence[Row]], int]
+"""Returns what a rule makes of rows that enter; and the relation that it makes them for."""
+
+
+@dataclass(slots=True)
+class Readers:
+    """The rules that read a relation, before and after its indexes change, and these indexes."""
+
+    before: list[Entering]
+    after: list[Entering]
+    indexes: list[RecursiveIndex]
+
+
+class Lookahead:
+    """The relations of a recursion while their values rise, without dates."""
+
+    __slots__ = ("_made", "_readers", "_relations", "_retracts")
+
+    def __init__(self, relations: Sequence[Relation], readers: Sequence[Readers]) -> None:
+        self._relations, self._readers = relations, readers
+        self._retracts = self._retracting()
+        self._made: list[tuple[list[Row], list[Row]]] = [([], []) for _ in relations]
+
+    def _retracting(self) -> list[bool]:
+        """Return for each relation whether it is a set whose rows must leave: if they are joined
+        with rows of the recursion, there would be ever more pairs."""
+        places = range(len(self._relations))
+        are_sets = [isinstance(relation, SetRelation) for relation in self._relations]
+        found = [are_sets[place] and bool(self._readers[place].indexes) for place in places]
+        for _ in places:
+            for place in places:
+                read = self._readers[place]
+                heads = [head for _, head in (*read.before, *read.after)]
+                found[place] |= are_sets[place] and any(found[head] for head in heads)
+        return found
+
+    def find(self, limit: RoundLimit) -> None:
+        """Set the targets of all relations: none if a rule raises."""
+        relations, places = self._relations, range(len(self._relations))[::-1]
+        changes = [
+            relation.start_ahead(retracts=retracts)
+            for relation, retracts in zip(relations, self._retracts, strict=True)
+        ]
+        is_found = True
+        while is_found and any(came or gone for gone, came in changes):
+            if limit.next_round():
+                limit.check([UniformDelta(list(came), 1) for _, came in changes])
+            for place in places:
+                if changes[place][0] or changes[place][1]:
+                    is_found &= self._pass_on(place, changes[place])
+            changes = [self._next(place) for place in range(len(relations))] if is_found else []
+        for place in places:
+            now, ahead = relations[place].end_ahead(is_found=is_found)
+            self._change_indexes(place, (ahead, now))
+
+    def _next(self, place: int) -> Change:
+        """Return the change of a relation by the rows that were made for it."""
+        gone, came = self._made[place]
+        if not gone and not came:
+            return (), ()
+        self._made[place] = ([], [])
+        return self._relations[place].go_ahead(gone, came, retracts=self._retracts[place])
+
+    def _pass_on(self, place: int, change: Change) -> bool:
+        """Make the rows of a change; return False if a rule raises."""
+        readers = self._readers[place]
+        is_made = self._make(readers.before, change)
+        if readers.indexes:
+            self._change_indexes(place, change)
+        return is_made and (not readers.after or self._make(readers.after, change))
+
+    def _make(self, rules: Sequence[Entering], change: Change) -> bool:
+        """Note what rules make of a change; return False if one raises."""
+        gone, came = change
+        made, retracts = self._made, self._retracts
+        try:
+            for derive, head in rules:
+                if gone and retracts[head]:
+                    made[head][0].extend(derive(gone))
+                if came:
+                    made[head][1].extend(derive(came))
+        except Exception as error:  # the rounds repeat the work, and raise if they need it
+            reraise_asynchronous(error)
+            return False
+        return True
+
+    def _change_indexes(self, place: int, change: Change) -> None:
+        gone, came = change
+        if gone or came:
+            for index in self._readers[place].indexes:
+                index.replace([(row, 1) for row in gone], came)
+
+
+def can_look_ahead(relations: Sequence[RisingRelation]) -> bool:
+    """Return True if the relations are lattices, and sets whose rows do not keep each other."""
+    return all(
+        isinstance(relation, LatticeRelation | SetRelation) and not relation.falls
+        for relation in relations
+    )
