@@ -360,12 +360,15 @@ class NegatedRule(_RuleOfPartners):
 
     def derive_from_input(self, keyed: Keyed) -> Pairs:
         """Return the rows that lose their last partner, or get a first one."""
+        candidates = self._partners.find_candidates(keyed)
+        if not candidates:
+            return ()
         before, now = (
             self._partners.find_partners_before(keyed),
             self._partners.find_partners_before(()),
         )
         out: list[Pair] = []
-        for row, key in self._partners.find_candidates(keyed):
+        for row, key in candidates:
             was, is_matched = bool(before(key, row)), bool(now(key, row))
             if was != is_matched:
                 since = self.left.relation.since(row)

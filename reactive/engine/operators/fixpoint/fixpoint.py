@@ -327,7 +327,11 @@ class Fixpoint:
 
     def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
         """Apply the derivations of changed inputs. Raises `TooManyLost` if too many are removed."""
-        out = [(w.head, w.derive_from_input(inputs[port])) for w, port in fed if inputs[port]]
+        out = [
+            (rule.head, derivations)
+            for rule, port in fed
+            if inputs[port] and (derivations := rule.derive_from_input(inputs[port]))
+        ]
         gone = sum([weight < 0 for _, derivations in out for _, weight in derivations])
         if gone:
             self._ask(gone)
@@ -350,6 +354,8 @@ class Fixpoint:
         """Apply net changes to recursive indexes that do not follow; return them by relation."""
         circuit = self._circuit
         moved = [relation.moved_rows() for relation in circuit.relations]
+        if not any(moved):
+            return moved
         for recursive_index in circuit.recursive_indexes:
             if not recursive_index.follows:
                 delta = moved[circuit.relations.index(recursive_index.relation)]

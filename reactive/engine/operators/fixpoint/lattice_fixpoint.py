@@ -25,7 +25,12 @@ from typing import Any
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.fixpoint.delta_rules import BinaryRule, Circuit, Fed
-from reactive.engine.operators.fixpoint.fixpoint import MOST_SHOWN, Fixpoint
+from reactive.engine.operators.fixpoint.fixpoint import (
+    MANY,
+    MOST_SHOWN,
+    Fixpoint,
+    estimate_following,
+)
 from reactive.engine.operators.fixpoint.growth import RoundLimit, shown_row
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
 from reactive.engine.operators.fixpoint.lookahead import Lookahead, Readers, can_look_ahead
@@ -65,33 +70,59 @@ class LatticeFixpoint(Fixpoint):
     def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
         super()._take(inputs, fed)
         reading = self._circuit.value_rules
-        if any(id(rule) in reading and inputs[port] for rule, port in fed):
+        if reading and any(id(rule) in reading and inputs[port] for rule, port in fed):
             self._reset_risen()
 
     def _reset_risen(self) -> None:
         for relation in self._relations:
             relation.reset_risen()
 
-    def _derive(self, changed: Sequence[Pairs], *, is_loss: bool = False) -> None:
-        super()._derive(changed, is_loss=is_loss)
-        if not is_loss or self._relations[0].is_rising or not self._circuit.value_rules:
+    def _let_leave(self) -> None:
+        """Let the rows of each relation leave in turn, repeatedly."""
+        relations = self._relations
+        while self._is_losing():
+            for place, relation in enumerate(relations):
+                if relation.is_losing:
+                    leaving = relation.leave()
+                    if leaving:
+                        self._pass_on_losses(place, leaving)
+
+    def _pass_on_losses(self, place: int, leaving: Sequence[Pair]) -> None:
+        """Remove the derivations of rows that leave, as `_derive`."""
+        if self._is_measured and len(leaving) >= MANY:
+            every: list[Sequence[Pair]] = [()] * len(self._relations)
+            every[place] = leaving
+            self._ask(estimate_following(self._circuit, every))
+        rules = self._rules_of_relations()[place]
+        out = [(rule.head, rule.from_left(leaving)) for rule, _ in rules.left]
+        for index in rules.indexes:
+            index.change(leaving)
+        out += [(rule.head, rule.from_right(leaving)) for rule, _ in rules.right]
+        if self._is_measured:
+            self._ask(sum([len(derivations) for _, derivations in out]))
+        for head, derivations in out:
+            if derivations:
+                self._relations[head].follow(derivations)
+        reading = self._circuit.value_rules
+        if not reading or self._relations[0].is_rising:
             return
-        circuit = self._circuit
-        rules = [*circuit.left, *circuit.right]
-        if any(id(rule) in circuit.value_rules and changed[of] for rule, of in rules):
+        if any(id(rule) in reading for rule, _ in (*rules.left, *rules.right)):
             self._reset_risen()
 
     def _settle(self) -> None:
         """Let values fall and rise until nothing changes."""
         self._let_leave()
         relations = self._relations
+        if not _any_moves(relations):
+            self._check_settled()
+            return
         for relation in relations:
             relation.is_rising = True
         falls = any(relation.falls for relation in relations)
         self._checks_step = self._circuit.strict and not falls
         places = range(len(relations))[::-1]  # those that the user named are the last
         limit = RoundLimit(self._circuit, self._endless)
-        looks = not falls and self._can_look_ahead()
+        looks = not falls
         while _any_moves(relations):
             if limit.next_round():
                 limit.check([UniformDelta(r.fresh_rows(), 1) for r in relations])
@@ -102,7 +133,8 @@ class LatticeFixpoint(Fixpoint):
                     self._rise(place)
                     if looks and relations[place].climbs:
                         looks = False
-                        self._look_ahead(limit.copy())
+                        if self._can_look_ahead():
+                            self._look_ahead(limit.copy())
         self._check_settled()
 
     def _can_look_ahead(self) -> bool:

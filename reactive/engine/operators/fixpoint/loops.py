@@ -407,8 +407,9 @@ class RecursiveIndex:
 
     def commit(self) -> None:
         """Drop the undo state."""
-        self._taken = []
-        self.index_by.commit()
+        if self._taken or self.index_by.poisoned:
+            self._taken = []
+            self.index_by.commit()
 
 
 class FilteredKeys:

@@ -64,7 +64,7 @@ class RisingRelation(RecursiveRelation):
     """A relation of a recursion over a lattice, whose rows fall and rise."""
 
     __slots__ = (
-        *("_counted", "_doubted", "_lost_cells", "_shaken"),
+        *("_began", "_counted", "_doubted", "_lost_cells", "_shaken"),
         *("cells", "falls", "is_rising", "restamps", "risen"),
     )
 
@@ -82,6 +82,7 @@ class RisingRelation(RecursiveRelation):
         self.restamps = False
         """True if the last rise gave a present row another round."""
         self._was_empty = not (self.cells or self.rounds)
+        self._began = self.touched
         self._counted = self.derivations, self.risen
         self._lost_cells: dict[Any, None] = {}
         self._shaken: dict[Any, None] = {}
@@ -171,6 +172,11 @@ class RisingRelation(RecursiveRelation):
             return UniformDelta(list(self.rounds), 1) if self.rounds else ()
         return super().moved_rows()
 
+    def commit(self) -> None:
+        if self.touched != self._began or self._entered or self._left or self._log:
+            self._begin()
+        self.is_rising = False
+
     def undo(self) -> None:
         if self._was_empty:
             self.cells.clear()
@@ -178,6 +184,7 @@ class RisingRelation(RecursiveRelation):
             self._log = []
         self.derivations, self.risen = self._counted
         super().undo()
+        self._begin()
 
     def _empty(self, before: Any) -> None:
         super()._empty(before)
