@@ -27,6 +27,7 @@ class Threshold(NamedTuple):
 
 
 THRESHOLDS: dict[str, Threshold] = {
+    "reactive.engine.operators.fixpoint.joined_relation.FEW_STEPS": Threshold(1),
     "reactive.engine.operators.fixpoint.lattice_relation.MANY_MEMBERS": Threshold(0),
     "reactive.api.expiry.FEW": Threshold(0),
     "reactive.engine.transactions.rows_by_field.FIRST": Threshold(1),

@@ -109,16 +109,17 @@ def is_larger(value: object, most: int) -> bool:
     size, pending = 0, [value]
     while pending and size <= most:
         each = pending.pop()
-        match each:
-            case int():
-                size += each.bit_length() >> 3
-            case str() | bytes():
-                size += len(each)
-            case tuple():
-                size += len(each)
-                pending += each
-            case _ if hasattr(each, "__dataclass_fields__"):
-                pending += [getattr(each, name, None) for name in each.__dataclass_fields__]
+        if type(each) is int:
+            size += each.bit_length() >> 3
+        elif isinstance(each, str | bytes):
+            size += len(each)
+        elif isinstance(each, tuple):
+            size += len(each)
+            pending += each
+        elif isinstance(each, int):
+            size += each.bit_length() >> 3
+        elif hasattr(each, "__dataclass_fields__"):
+            pending += [getattr(each, name, None) for name in each.__dataclass_fields__]
     return size > most
 
 

@@ -33,7 +33,7 @@ from reactive.engine.operators.fixpoint.fixpoint import (
 )
 from reactive.engine.operators.fixpoint.growth import RoundLimit, shown_row
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
-from reactive.engine.operators.fixpoint.lookahead import Lookahead, Readers, can_look_ahead
+from reactive.engine.operators.fixpoint.lookahead import Lookahead, RulesAhead, can_look_ahead
 from reactive.engine.operators.fixpoint.loops import RISEN, Derived, Moved, RecursiveIndex, dated
 from reactive.engine.operators.fixpoint.rising_relation import Moves, RisingRelation
 from reactive.errors import FixpointError
@@ -146,7 +146,7 @@ class LatticeFixpoint(Fixpoint):
 
     def _look_ahead(self, limit: RoundLimit) -> None:
         """Find the last values of keys that rise in many steps, if all rules have loops."""
-        readers: list[Readers] = []
+        readers: list[RulesAhead] = []
         for rules in self._rules_of_relations():
             sides = [
                 [(rule.entering(side), rule.head) for rule, _ in some]
@@ -154,7 +154,7 @@ class LatticeFixpoint(Fixpoint):
             ]
             if any(derive is None for some in sides for derive, _ in some):
                 return
-            readers.append(Readers(*sides, rules.indexes))
+            readers.append(RulesAhead(sides[0], sides[1], rules.indexes))
         Lookahead(self._relations, readers).find(limit)  # type: ignore[arg-type]
 
     def _rise(self, place: int) -> None:

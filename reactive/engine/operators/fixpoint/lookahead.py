@@ -35,7 +35,7 @@ Entering = tuple[Callable[[Sequence[Row]], Sequence[Row]], int]
 
 
 @dataclass(slots=True)
-class Readers:
+class RulesAhead:
     """The rules that read a relation, before and after its indexes change, and these indexes."""
 
     before: list[Entering]
@@ -48,7 +48,7 @@ class Lookahead:
 
     __slots__ = ("_made", "_readers", "_relations", "_retracts")
 
-    def __init__(self, relations: Sequence[Relation], readers: Sequence[Readers]) -> None:
+    def __init__(self, relations: Sequence[Relation], readers: Sequence[RulesAhead]) -> None:
         self._relations, self._readers = relations, readers
         self._retracts = self._retracting()
         self._made: list[tuple[list[Row], list[Row]]] = [([], []) for _ in relations]

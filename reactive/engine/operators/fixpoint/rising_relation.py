@@ -65,7 +65,7 @@ class RisingRelation(RecursiveRelation):
 
     __slots__ = (
         *("_began", "_counted", "_doubted", "_lost_cells", "_shaken"),
-        *("cells", "falls", "is_rising", "restamps", "risen"),
+        *("cells", "climbs", "falls", "is_rising", "restamps", "risen"),
     )
 
     def __init__(self) -> None:
@@ -79,6 +79,8 @@ class RisingRelation(RecursiveRelation):
     def _begin(self) -> None:
         super()._begin()
         self.is_rising = False
+        self.climbs = False
+        """True if a key rises in so many steps that looking ahead pays."""
         self.restamps = False
         """True if the last rise gave a present row another round."""
         self._was_empty = not (self.cells or self.rounds)
@@ -113,11 +115,6 @@ class RisingRelation(RecursiveRelation):
     def has_fresh(self) -> bool:
         """True if values may rise."""
         raise NotImplementedError
-
-    @property
-    def climbs(self) -> bool:
-        """True if a key rises in so many steps that looking ahead pays."""
-        return False
 
     def force(self) -> bool:
         """Let rows that wait for their targets rise; return False if none waits."""

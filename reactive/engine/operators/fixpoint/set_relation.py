@@ -206,6 +206,7 @@ class SetRelation(RisingRelation):
 
     def go_ahead(self, gone: list[Row], rows: list[Row], *, retracts: bool) -> Change:
         """Count derivations that come and, if it retracts, go; return as `start_ahead` does."""
+        self.touched += len(gone) + len(rows)
         ahead, rounds = self._ahead, self.rounds
         if not retracts:
             new = [row for row in dict.fromkeys(rows) if row not in rounds and row not in ahead]
