@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
@@ -342,3 +343,18 @@ def rows_of(
         if isinstance(root, plan.OrderBy):
             return ordered_rows(with_known_limit(root, pull.rows), pull.rows(root.input))
         return list(repeat_by_weight(pull.rows(root).items()))
+
+
+def verify_sample(view: Any, number: int) -> None:
+    """Compare some rows of a view with the query, which is evaluated for these rows alone."""
+    if type(number) is not int or number < 1:
+        raise PlanError(f"verify takes sample= as a number from 1 on, not {number!r:.60}")
+    questions = explainer_of(view).questions
+    pull, pairs = questions.pull(), list(view._contents.items())
+    for row, weight in Random().sample(pairs, min(number, len(pairs))):
+        found = pull.weight(questions.root, row)
+        if found != weight:
+            raise VerificationError(
+                f"{view._called()} differs from its query\n"
+                f"  it has {weight} of {row!r:.200}, and the query {found}"
+            )

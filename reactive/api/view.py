@@ -14,7 +14,7 @@ from optimizer.callables.source import caller
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
 from optimizer.plans.properties import columns, written_names
-from reactive.api import display, equal_rows, family, literal
+from reactive.api import display, equal_rows, family, literal, proving
 from reactive.api import stats as statistics
 from reactive.api.borders import making
 from reactive.api.each_row import each_row, only_row
@@ -240,8 +240,11 @@ class View(Closeable, ToFrames, KeepsChanges, Explained[*Ts], Relation[*Ts]):
             self._engine, self._node, callback, self, self._snapshot if snapshot else None, way
         )
 
-    def verify(self) -> None:
+    def verify(self, *, sample: int | None = None) -> None:
         """Evaluate the query from scratch, and compare the result with the view.
+
+        With `sample`, only so many rows of the view are compared, drawn at random: each is looked
+        for in the query, through indexes, as `why` does. Rows that the view lacks are not found so.
 
         Subqueries of comprehensions, `each`, `rows`, `nest` and SQL are evaluated by definition,
         row by row, not as the joins that they are compiled to. With `Database(strict=True)` the
@@ -259,6 +262,10 @@ class View(Closeable, ToFrames, KeepsChanges, Explained[*Ts], Relation[*Ts]):
         TableError: the query reads a table that is not stored.
         """
         self._check_open()
+        if sample is not None:
+            with self._reading():
+                proving.verify_sample(self, sample)
+            return
         family.verify_views(self._engine, [cast(AnyView, self)])
 
     def _evaluate_plan(self, node: plan.Node) -> Any:

@@ -49,6 +49,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "materialize": Relation.materialize,
     "offload": View.offload,
     "read": View.read,
+    "verify": View.verify,
     "spark_stream": Database.spark_stream,
     "spark_table": Database.spark_table,
     "PostgresSource": PostgresSource,

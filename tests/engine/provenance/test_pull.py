@@ -11,11 +11,12 @@ from hypothesis import given
 from optimizer import plan
 from optimizer.expr import Parameter
 from optimizer.plans.properties import bindings, free, nodes
-from reactive import Count, Database
+from reactive import Count, Database, PlanError
 from reactive.api.pulling import Questions
 from reactive.api.relation import Relation
 from reactive.engine.provenance.wanted import Wanted, wanted, wanted_row
 from reactive.engine.reference.verify import evaluate_plan
+from reactive.errors import VerificationError
 from tests.budget import examples
 from tests.random_queries.drawn import SEEDS, commit, draw
 
@@ -103,3 +104,28 @@ def test_equal_values_are_one(value: Any) -> None:
     found = wanted((Parameter(0),), [(value,)])
     assert found is not None
     assert dict(asked.pull().rows(asked.root, [found])) == {1: 1}
+
+
+@given(seed=SEEDS)
+@examples(400)
+def test_a_sample_of_a_view_is_verified(seed: int) -> None:
+    drawn = draw(seed, steps=3)
+    db = Database()
+    tables = drawn.open(db)
+    view = drawn.relations(tables)[0].materialize()
+    for made in drawn.script():
+        commit(db, tables, made)
+        view.verify(sample=5)
+
+
+def test_a_wrong_row_is_found_by_a_sample() -> None:
+    db = Database()
+    words = db.table(str, name="words")
+    lengths = words.select(len).materialize()
+    words.add("to")
+    words._store.add("that", 1)  # past the commits
+    words._store.remove("to", 1)
+    with pytest.raises(VerificationError, match="it has 1 of 2, and the query 0"):
+        lengths.verify(sample=3)
+    with pytest.raises(PlanError, match="number from 1 on"):
+        lengths.verify(sample=0)
