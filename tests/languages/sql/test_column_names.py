@@ -108,3 +108,16 @@ def test_columns_are_called_as_words_of_the_grammar(
     db = Database(dialect=dialect)
     db.table(Words, name="t").add(Words((5, 6), 7))
     assert [tuple(row) for row in db.sql(f"select {expression} from t").materialize()] == [(value,)]
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
+def test_tables_are_called_as_words_of_python(dialect: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (a int, b int)")
+    view = db.sql(
+        "select def.a, lambda.b from t as def left join t as lambda on lambda.b > def.a "
+        "and def.b = lambda.a"
+    ).materialize()
+    db.execute("insert into t values (1, 2), (2, 3)")
+    assert sorted(tuple(row) for row in view) == [(1, 3), (2, None)]
+    view.verify()

@@ -57,6 +57,10 @@ QUERIES = (
     "select setting from pg_settings where name = 'search_path'",
     "select typname, oid, typarray from pg_type where typname in ('int4', '_text', 'hstore')",
     "select 'nope'::regclass",
+    "select exists (select from pg_tables where tablename = 't')",
+    "select pg_typeof(1)::text, pg_typeof('a'::text)",
+    "select set_config('application_name', 'shop', false)",
+    "show application_name",
 )
 
 
@@ -267,3 +271,13 @@ def test_percent_signs_are_plain_beside_named_parameters() -> None:
     text = "select :a || '%' as a, 'x%%' as b"
     assert con.execute(text, {"a": "1"}).fetchall() == [("1%", "x%%")]
     assert con.execute("select %(a)s || '%%' as a", {"a": "1"}).fetchall() == [("1%",)]
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+@pytest.mark.filterwarnings("ignore:pandas only supports SQLAlchemy")
+def test_pandas_writes_a_frame_by_a_connection(dialect: Any) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    con = connect(Database(dialect=dialect))
+    for rows, exists, count in (([1, 2], "replace", 2), ([3], "append", 3), ([4], "replace", 1)):
+        pandas.DataFrame({"a": rows}).to_sql("t", con, if_exists=exists, index=False)
+        assert len(pandas.read_sql("select a from t where a > ?", con, params=(0,))) == count

@@ -76,6 +76,7 @@ from reactive.languages.sql.runtime.single import any_of as any_value
 from reactive.languages.sql.runtime.single import in_order, only_of
 from reactive.languages.sql.sqlite import comparisons as sqlite
 from reactive.languages.sql.sqlite.comparisons import grouped_by, sorted_by
+from reactive.languages.sql.terms.errors import put
 from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import TEXT, SqlType
 from reactive.languages.sql.terms.values import (
@@ -92,7 +93,11 @@ from reactive.languages.sql.terms.values import (
 
 
 def exists(node: Any, scope: Scope) -> Expr:
-    """Return the condition that a query has a row."""
+    """Return the condition that a query has a row; in Postgres it needs no columns."""
+    inner = node.this
+    is_select = isinstance(inner, exp.Select) and scope.dialect.name == "postgres"
+    if is_select and not inner.expressions:
+        put(inner, "expressions", [exp.Literal.number(1)])
     correlation, query = _correlate_query(node.this, scope)
     if query.is_one_row:
         return TRUE

@@ -202,7 +202,7 @@ def _of_postgres(node: Any, around: Scope) -> Any:
 
 OF_SYSTEM = (
     *("pg_", "has_", "to_reg", "format_type", "obj_description", "col_description"),
-    *("shobj_description", "inet_"),
+    *("shobj_description", "inet_", "set_config"),
 )
 """Beginnings of the names of system functions."""
 

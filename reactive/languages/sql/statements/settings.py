@@ -189,6 +189,11 @@ def _assign(name: str, written: str, around: Scope) -> None:
         raise PlanError(f"{name} is {holds!r} here, and cannot be {value!r}\n  {remedy}")
 
 
+def assign(name: str, value: str, around: Scope) -> None:
+    """Set a setting to a value, as `set_config` does; refuse what SET refuses."""
+    _assign(name, f"'{value}'" if name.casefold() != "search_path" else value, around)
+
+
 def _set_path(value: str, around: Scope) -> None:
     """Set the schemas in which tables are looked for."""
     environment = around.environment

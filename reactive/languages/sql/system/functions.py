@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from optimizer.expr import Call, Constant
 from optimizer.record import record
+from reactive.languages.sql.statements import settings
 from reactive.languages.sql.system import postgres
 from reactive.languages.sql.system.listing import (
     OWN_SCHEMAS,
@@ -23,7 +24,7 @@ from reactive.languages.sql.system.listing import (
     relation_number,
     schema_number,
 )
-from reactive.languages.sql.system.postgres_types import BY_NAMES, TYPES, format_type
+from reactive.languages.sql.system.postgres_types import BY_NAMES, TYPES, format_type, type_of
 from reactive.languages.sql.system.relations import SCHEMAS
 from reactive.languages.sql.system.search_path import current_schemas
 from reactive.languages.sql.terms.errors import nearest
@@ -115,12 +116,30 @@ def function_value(name: str, node: Any, around: Scope) -> TypedValue | None:
             return around.value(arguments[0])
         case "format_type" if 0 < len(arguments) < 3:
             return _called(format_type, TEXT, *map(around.value, arguments))
+        case "set_config" if len(arguments) == 3:
+            return _configure(arguments, node, around)
+        case "pg_typeof" if len(arguments) == 1:
+            kind = around.value(arguments[0]).type
+            shown = "unknown" if kind.kind == "null" else format_type(type_of(kind)[0])
+            return literal_value(shown)
         case "pg_size_pretty" if len(arguments) == 1:
             return _called(_size, TEXT, around.value(arguments[0]))
         case "to_regclass" | "to_regtype" | "to_regnamespace" if len(arguments) == 1:
             _note(around)
             return _object(name[3:], arguments[0], node, around, is_sure=False)
     return None
+
+
+def _configure(arguments: list[Any], node: Any, around: Scope) -> TypedValue:
+    """Set a setting when the query is read, and return its value."""
+    name, value, *_ = (around.value(each).expr for each in arguments)
+    texts = [each.value for each in (name, value) if isinstance(each, Constant)]
+    if len(texts) != 2 or not all(isinstance(each, str) for each in texts):
+        raise around.error(node, "set_config() takes the name of a setting and a text")
+    _note(around)
+    setting, text = texts
+    settings.assign(setting, text, around)
+    return literal_value(text)
 
 
 def _note(around: Scope) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import field, replace
+from keyword import iskeyword
 from operator import is_
 from typing import Any, Self, TypeVar
 
@@ -364,10 +365,11 @@ class Scope:
     def names(self) -> tuple[str, ...]:
         """Names of the bindings, for messages."""
         named = [source.name for source in self.sources]
-        fits = len(named) == self.bindings and all(n.isidentifier() for n in named)
-        if fits and len(set(named)) == len(named):
-            return tuple(named)
-        return tuple(f"row{place or ''}" for place in range(self.bindings))
+        fits = len(named) == self.bindings and all(
+            n.isidentifier() and not iskeyword(n) for n in named
+        )
+        is_usable = fits and len(set(named)) == len(named)
+        return tuple(named if is_usable else [f"row{n or ''}" for n in range(self.bindings)])
 
     # Columns.
 
