@@ -121,3 +121,32 @@ def test_what_merge_cannot_do_is_said() -> None:
         Database(dialect="sqlite").execute("merge into t using s on a = b when matched then delete")
     with pytest.raises(PlanError, match=r"LIKE .* in CREATE TABLE is not supported"):
         db.execute("create table u (like t)")
+
+
+RETURNING = (
+    "using (values (1, 'm'), (9, 'n')) s(k, v) on t.k = s.k when matched then update set v = s.v"
+    " when not matched then insert values (s.k, s.v) returning merge_action, *",
+    "using (values (2, 'm'), (10, 'n')) s(k, v) on t.k = s.k when matched then delete"
+    " when not matched then insert values (s.k, s.v) returning merge_action, k, v || '!' as w",
+    "using (values (1, 'm'), (10, 'n')) s(k, v) on t.k = s.k when matched and s.k = 1 then delete"
+    " when matched then update set v = 'z' returning merge_action || '-', t.k",
+    "using (values (77, 'm')) s(k, v) on t.k = s.k when matched then delete returning *",
+    "using (values (9, 'm')) s(k, v) on t.k = s.k when not matched by source then delete"
+    " when matched then do nothing returning merge_action, k",
+)
+
+
+def test_returning_of_merge_is_that_of_duckdb() -> None:
+    db, other = Database(), duckdb.connect()
+    for text in (
+        "create table t (k int primary key, v varchar)",
+        "insert into t values (1, 'a'), (2, 'b'), (3, 'c')",
+    ):
+        db.execute(text)
+        other.execute(text)
+    for text in RETURNING:
+        found = db.execute(f"merge into t {text}")
+        expected = other.execute(f"merge into t {text}").fetchall()
+        assert sorted(map(tuple, found.rows)) == sorted(expected)
+        assert found == len(expected)
+    assert sorted(map(tuple, db.table("t"))) == other.execute("from t order by k").fetchall()

@@ -242,13 +242,14 @@ def _cast(node: Any, scope: Scope) -> TypedValue:
     if scope.dialect.name == "sqlite":
         return sqlite.cast_to_affinity(node, scope)
     kind = type_of_sql(node.args["to"])
-    if kind is None or (kind.kind == "jsonb" and scope.dialect.name == "duckdb"):
+    is_bits = node.args["to"].this == exp.DType.BIT
+    if kind is None or (scope.dialect.name == "duckdb" and (kind.kind == "jsonb" or is_bits)):
         raise scope.error(node, f"there is no type {node.args['to'].sql()!r}")
     if kind.kind == "decimal" and kind.precision is None and scope.dialect.name == "duckdb":
         kind = SqlType("decimal", 18, 3)
     if scope.dialect.name == "postgres":
         scope.at = (node,)
-        if node.args["to"].this == exp.DType.BIT:
+        if is_bits:
             raise scope.error(node, "bit strings of postgres are not supported", "use bytea")
         if node.args["to"].this == exp.DType.CHAR and not node.args["to"].expressions:
             raise scope.error(node, "CHAR of postgres is CHAR(1), which is not supported", "text")

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from optimizer.expr import Call, constant
 from reactive.languages.sql.expressions.casts import apply, argument, cast, maybe
+from reactive.languages.sql.functions import texts
 from reactive.languages.sql.functions.arrays import cast_arguments, element_type
 from reactive.languages.sql.functions.structs import pack_row
 from reactive.languages.sql.runtime import lists
@@ -130,11 +131,20 @@ def _of_vectors(function: Callable[..., Any], *, nullable: bool = False) -> Make
     return translate
 
 
+def _repeat(node: Any, scope: Scope) -> TypedValue:
+    """Translate REPEAT of a text or a list."""
+    if scope.value(node.this).type.kind != "array":
+        return texts.TEXT_FUNCTIONS[exp.Repeat](node, scope)
+    array, times = cast_arguments(node, scope, ANY, INT)
+    return NULL_VALUE if is_null(times) else apply(lists.repeated, array.type, array, times)
+
+
 def _names(word: str) -> tuple[str, str]:
     return f"list_{word}", f"array_{word}"
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
+    exp.Repeat: _repeat,
     "flatten": flatten,
     exp.Flatten: flatten,
     **dict.fromkeys(_names("zip"), _zip),

@@ -15,7 +15,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from reactive.languages.sql.text.column_words import ColumnWords
-from reactive.languages.sql.text.grammar import ArrayKeyword, with_whole_text
+from reactive.languages.sql.text.grammar import ArrayKeyword, ConditionKeys, with_whole_text
 from reactive.languages.sql.text.window_tables import WindowTables
 
 PREFIX_PLUS = "prefix plus"
@@ -169,6 +169,7 @@ class PostgresGrammar(Postgres):
     class Parser(
         ColumnWords,
         ArrayKeyword,
+        ConditionKeys,
         WindowTables,
         Postgres.Parser,  # type: ignore[valid-type, misc]
     ):

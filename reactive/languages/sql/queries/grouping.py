@@ -46,6 +46,8 @@ from reactive.errors import ReactiveError
 from reactive.languages.sql.aggregates.calls import CallFolds
 from reactive.languages.sql.aggregates.kinds import fold, is_aggregate, make_aggregate
 from reactive.languages.sql.expressions.casts import convert_for_column
+from reactive.languages.sql.functions.arrays import element_type
+from reactive.languages.sql.functions.lists import flattened
 from reactive.languages.sql.runtime.arrays import elements, elements_or_none
 from reactive.languages.sql.sqlite.comparisons import (
     grouped_by,
@@ -473,6 +475,8 @@ def unnested_value(argument: Any, scope: Scope) -> TypedValue:
         raise scope.error(argument, "a struct has no elements to unnest", "name its fields")
     if value.type.kind == "map":
         raise scope.error(argument, "a map has no elements to unnest", "unnest(map_entries(m))")
+    while scope.dialect.name == "postgres" and element_type(value).kind == "array":
+        value = flattened(value, argument, scope)  # it gives the elements of all dimensions
     return value
 
 

@@ -50,6 +50,13 @@ def resized(array: Array | None, size: int | None, filler: Any = None) -> Array 
     return (*array[:wanted], *[filler] * (wanted - len(array)))
 
 
+def repeated(array: Array, times: int) -> Array:
+    """Return the elements a number of times; none for a negative number."""
+    if len(array) * times > MOST:
+        raise ValueError(f"a list cannot have {len(array) * times} elements")
+    return array * times
+
+
 def ranks(array: Array, is_descending: bool = False, nulls_first: bool = False) -> Array:
     """Return the places of the elements in their order, counted from 1."""
     there = [n for n, item in enumerate(array) if item is not None]

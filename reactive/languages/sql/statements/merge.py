@@ -12,7 +12,7 @@ before: an UPDATE or DELETE of the pairs that ON gives, an INSERT of the rows wi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -33,20 +33,62 @@ def merge(tree: Any, around: Scope, db: Any) -> int:
     """Run a MERGE, and return the number of rows that it changed, removed or added."""
     if around.dialect.name == "sqlite":
         raise around.error(tree, "sqlite has no MERGE", "insert ... on conflict do update")
-    if tree.args.get("returning"):
+    if tree.args.get("returning") and around.dialect.name == "postgres":
         raise around.error(tree, "RETURNING of MERGE is not supported", "ask for the rows after it")
+    outer = around
     found = _Merge(tree, with_names(tree, around))
     with misreadings_told(tree, around):
+        returning = _read_returning(tree, found.target, outer)
         removed, updated, added = found.read()
     take_all(tree)
     around.refuse_unread(tree)
     _check_once(found.target, [*((old, None) for old in removed), *updated])
+    added = [*added]
+    returning({"DELETE": removed, "UPDATE": [new for _, new in updated], "INSERT": added})
     table, numbers = found.target.table, found.target.numbers
     with db.transaction():
         table.remove_all([*removed, *(old for old, _ in updated)])
         table.add_all([*(new for _, new in updated), *added])
     numbers.note(inserted=False)
     return len(removed) + len(updated) + len(added)
+
+
+def _read_returning(
+    tree: Any, target: ChangedTable, around: Scope
+) -> Callable[[Mapping[str, Sequence[Any]]], None]:
+    """Return the function for the RETURNING of rows, by what MERGE does with them.
+
+    `merge_action` is the name of that.
+    """
+    clause = tree.args.get("returning")
+    if not clause:
+        return lambda rows: None
+    by_action = {
+        action: changes.read_returning(
+            exp.Merge(returning=_with_action(clause, action)), target, around
+        )
+        for action in ("DELETE", "UPDATE", "INSERT")
+    }
+
+    def put_rows(rows: Mapping[str, Sequence[Any]]) -> None:
+        returned, every = around.environment.returned, list[Any]()
+        for action, read in by_action.items():
+            read(rows[action])
+            every += returned[1]
+        returned[1] = every
+
+    return put_rows
+
+
+def _with_action(clause: Any, action: str) -> Any:
+    """Return a copy of RETURNING with the name of an action in the place of `merge_action`."""
+    made = clause.copy()
+    for node in list(made.find_all(exp.Column)):
+        if node.name.lower() == "merge_action" and not node.text("table"):
+            text: Any = exp.Literal.string(action)
+            is_item = node.parent is made
+            node.replace(exp.alias_(text, "merge_action", quoted=True) if is_item else text)
+    return made
 
 
 def _check_once(target: ChangedTable, changed: Pairs) -> None:

@@ -70,6 +70,41 @@ class ArrayKeyword:
             self.ARRAY_CONSTRUCTORS = around
 
 
+class ConditionKeys:
+    """A parser of conditions where sqlglot expects values only.
+
+    `group by cube (a > 1)`, `grouping sets ((a, b is null))`, and rows of VALUES behind IN.
+    """
+
+    def _parse_grouping_set(self) -> Any:
+        """Parse one of GROUPING SETS, which may be a condition."""
+        parser: Any = self
+        found = parser._parse_grouping_sets() or parser._parse_cube_or_rollup()
+        return found or parser._parse_disjunction()
+
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> Any:
+        """Parse CUBE or ROLLUP, whose keys may be conditions."""
+        parser: Any = self
+        kinds = {TokenType.CUBE: exp.Cube, TokenType.ROLLUP: exp.Rollup}
+        kind = next((kind for token, kind in kinds.items() if parser._match(token)), None)
+        if kind is None:
+            return None
+        keys = [] if with_prefix else parser._parse_wrapped_csv(parser._parse_disjunction)
+        return parser.expression(kind(expressions=keys))
+
+    def _parse_in(self, *args: Any, **options: Any) -> Any:
+        """Parse IN; VALUES in its list is a query."""
+        found = super()._parse_in(*args, **options)  # type: ignore[misc]
+        listed = found.expressions if isinstance(found, exp.In) else []
+        if len(listed) == 1 and isinstance(listed[0], exp.Values):
+            rows = listed[0]
+            rows.set("alias", exp.TableAlias(this=exp.to_identifier("rows")))
+            query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=rows))
+            found.set("expressions", None)
+            found.set("query", exp.Subquery(this=query))
+        return found
+
+
 class DuckDBGrammar(DuckDB):
     """The grammar of DuckDB; positions in arrays as written, and Snowflake's MATCH_CONDITION."""
 
@@ -89,6 +124,7 @@ class DuckDBGrammar(DuckDB):
     class Parser(
         ColumnWords,
         ArrayKeyword,
+        ConditionKeys,
         PivotStatements,
         WindowTables,
         DuckDB.Parser,  # type: ignore[valid-type, misc]
