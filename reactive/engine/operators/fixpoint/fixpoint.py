@@ -219,14 +219,18 @@ class Fixpoint:
         while self._is_losing():
             dated = not all(relation.has_only_ones for relation in relations)
             leaving = [relation.leave(dated=dated) for relation in relations]
-            if max(map(len, leaving)) >= MANY:
-                self._ask(estimate_following(self._circuit, leaving))
+            self._ask_about(leaving)
             self._derive(leaving, is_loss=True)
 
     def _ask(self, gone: int) -> None:
         """Raise `TooManyLost` if removing `gone` more derivations takes too long."""
         if self._is_measured and is_dear(self._circuit.relations, gone):
             raise TooManyLost
+
+    def _ask_about(self, leaving: Sequence[Pairs]) -> None:
+        """Raise `TooManyLost`, as `_ask`, if many rows leave."""
+        if self._is_measured and max(map(len, leaving)) >= MANY:
+            self._ask(estimate_following(self._circuit, leaving))
 
     def _is_losing(self) -> bool:
         """Return True if rows of some relation must leave before others enter."""

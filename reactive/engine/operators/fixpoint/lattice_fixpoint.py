@@ -25,12 +25,7 @@ from typing import Any
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.fixpoint.delta_rules import BinaryRule, Circuit, Fed
-from reactive.engine.operators.fixpoint.fixpoint import (
-    MANY,
-    MOST_SHOWN,
-    Fixpoint,
-    estimate_following,
-)
+from reactive.engine.operators.fixpoint.fixpoint import MOST_SHOWN, Fixpoint
 from reactive.engine.operators.fixpoint.growth import RoundLimit, shown_row
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
 from reactive.engine.operators.fixpoint.lookahead import Lookahead, RulesAhead, can_look_ahead
@@ -89,10 +84,7 @@ class LatticeFixpoint(Fixpoint):
 
     def _pass_on_losses(self, place: int, leaving: Sequence[Pair]) -> None:
         """Remove the derivations of rows that leave, as `_derive`."""
-        if self._is_measured and len(leaving) >= MANY:
-            every: list[Sequence[Pair]] = [()] * len(self._relations)
-            every[place] = leaving
-            self._ask(estimate_following(self._circuit, every))
+        self._ask_about([leaving if at == place else () for at in range(len(self._relations))])
         rules = self._rules_of_relations()[place]
         out = [(rule.head, rule.from_left(leaving)) for rule, _ in rules.left]
         for index in rules.indexes:

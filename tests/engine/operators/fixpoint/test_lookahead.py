@@ -78,7 +78,8 @@ class Ring:
 
     def __init__(self, most: int, after: Any = None) -> None:
         self.db = Database()
-        self.edges, self.facts, self.rises = map(self.db.table, (Edge, Level, Rise))
+        self.edges, self.facts = self.db.table(Edge), self.db.table(Level)
+        self.rises = self.db.table(Rise)
         rise = after or (lambda v, by: min(v + by, most))
         self.view = fixpoint(
             lambda s: self.facts.union_all(
