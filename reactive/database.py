@@ -103,7 +103,8 @@ class Database(Uncopyable, Closeable):
         when `flush` or `close` returns.
     synchronous: `"full"` if each commit waits for the disk, so that it survives a loss of power.
     store: a `Store` in place of a path.
-    keep: the number of most recent commits that `history` returns.
+    keep: the number of most recent commits that are kept, in the file or in memory: for `history`,
+        `undo`, `at` and `changes_since`.
     readonly: open a file that another process may be writing. Tables have the rows as of the
         opening and refuse changes; `reread` reads the commits since.
     optimize: rewrite queries. The results are the same, the work is not.
