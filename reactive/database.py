@@ -97,7 +97,7 @@ class Database(Uncopyable, Closeable):
     ----------
     path: the file, or the address of the server, that stores the rows of its tables. Without a
         path, rows are in memory only. A table that is created again has the rows that it had, see
-        docs/durable.md. The next five options need a path or a store.
+        docs/durable.md. The next three options, and `readonly`, need a path or a store.
     durability: when a commit reaches the file. `"commit"`: before the statement returns, and before
         subscribers are notified. `"group"`: about 10 ms later, or when `flush` returns. `"exit"`:
         when `flush` or `close` returns.

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from reactive.api.proofs import Proof
     from reactive.engine.dataflow.delta import Delta
 
+NO_ROW: Any = object()
+"""Stands for a row that is not given; None may be one."""
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
 D = TypeVar("D")
@@ -205,7 +207,7 @@ class Explained(Generic[*Ts]):
         with self._reading():  # type: ignore[attr-defined]
             return proving.supposed_delta(self)
 
-    def why_not(self, row: Any = None, /, **fields: Any) -> WhyNot:
+    def why_not(self, row: Any = NO_ROW, /, **fields: Any) -> WhyNot:
         """Return why a row is not in the view, or no row with some values of fields.
 
         For each way to the row, that is what holds and what fails: missing rows of tables, a
@@ -218,7 +220,7 @@ class Explained(Generic[*Ts]):
 
         Raises
         ------
-        PlanError: the view has the row.
+        PlanError: the view has the row; or neither a row nor fields are given, or both are.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -229,6 +231,11 @@ class Explained(Generic[*Ts]):
         >>> print(view.why_not((1, 4))[0])
         edges (2, 4) is missing; edges (1, 2) holds
         """
+        if (row is NO_ROW) is not bool(fields):
+            raise PlanError(
+                "why_not takes a row, or values of fields\n"
+                '  view.why_not(row), view.why_not(town="Bonn")'
+            )
         with self._reading():  # type: ignore[attr-defined]
             return proving.explainer_of(self).why_not(row, fields)
 

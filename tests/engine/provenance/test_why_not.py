@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 
-from reactive import Count, Database, TableError, fixpoint
+from reactive import Count, Database, PlanError, TableError, fixpoint
 from tests.budget import examples
 from tests.random_queries.drawn import SEEDS, commit, draw
 
@@ -96,3 +97,11 @@ def test_a_group_with_other_values_and_a_place_beyond_a_limit_are_told() -> None
     assert "the row of this group is (1, 3)" in str(counts.why_not((1, 2)))
     first = words.order_by(lambda w: w).limit(2).materialize()
     assert "number 3 of 3" in str(first.why_not("c"))
+
+
+def test_a_row_or_fields_are_needed() -> None:
+    view = Database().table(tuple[int, str], name="t").materialize()
+    with pytest.raises(PlanError, match="takes a row, or values of fields"):
+        view.why_not()
+    with pytest.raises(PlanError, match="takes a row, or values of fields"):
+        view.why_not((1, "a"), name=1)
