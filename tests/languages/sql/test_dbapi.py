@@ -453,3 +453,35 @@ def test_tables_of_sqlalchemy_are_made_with_constraints(dialect: Any) -> None:
         con.execute(sqlalchemy.text("drop view v"))
     meta.drop_all(engine)
     assert sqlalchemy.inspect(engine).get_table_names() == []
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_an_inspector_looks_into_schemas(dialect: Any) -> None:
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed")
+    db = Database(dialect=dialect)
+    for text in (
+        "create schema app",
+        "create table app.p (id int primary key, name text default 'x')",
+        "create table c (id int primary key, of int references app.p(id))",
+        "create index by_name on app.p (name)",
+        "create view app.v as select id from app.p",
+    ):
+        db.execute(text)
+    engine = create_engine(db)
+    look = sqlalchemy.inspect(engine)
+    usual = "public" if dialect == "postgres" else "main"
+    assert look.get_schema_names() == ["app", usual]
+    assert [look.get_table_names(schema=s) for s in (None, "app", usual)] == [["c"], ["p"], ["c"]]
+    assert (look.get_view_names(), look.get_view_names(schema="app")) == ([], ["v"])
+    assert look.get_view_definition("v", schema="app") == "SELECT id FROM app.p"
+    assert look.has_table("p", schema="app") and not look.has_table("p")
+    assert look.get_columns("p", schema="app")[1]["default"].startswith("'x'")
+    assert look.get_indexes("p", schema="app")[0]["column_names"] == ["name"]
+    [key] = look.get_foreign_keys("c")
+    assert (key["referred_schema"], key["referred_table"]) == ("app", "p")
+    tables = sqlalchemy.MetaData()
+    tables.reflect(engine, schema="app")
+    with engine.begin() as con:
+        con.execute(tables.tables["app.p"].insert().values(id=1, name="y"))
+    with engine.connect() as con:
+        assert con.execute(sqlalchemy.select(tables.tables["app.p"].c.name)).all() == [("y",)]

@@ -101,6 +101,20 @@ def test_a_definition_does_not_depend_on_a_path(tmp_path: Path) -> None:
             assert rows(db, "select a from t") == []
 
 
+@pytest.mark.parametrize("name", ["", "db"])
+def test_temporary_tables_are_in_no_schema(name: str, tmp_path: Path) -> None:
+    with Database(*([tmp_path / name] if name else []), dialect="postgres") as db:
+        for text in ("create schema app", "create table app.t (a int)", "set search_path to app"):
+            db.execute(text)
+        db.execute("create temp table t (a int)")
+        db.execute("create temp view v as select a + 1 as b from t")
+        db.execute("insert into t values (1)")
+        assert rows(db, "select a, b from t, v") == [(1, 2)]
+        db.execute("drop view v")
+        db.execute("drop table t")
+        assert rows(db, "select a from t") == []
+
+
 def test_settings_and_prepared_statements_are_of_a_connection() -> None:
     db = Database(dialect="postgres")
     db.execute("create schema app")

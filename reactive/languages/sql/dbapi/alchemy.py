@@ -18,14 +18,19 @@ from sqlglot import exp
 from reactive.api.internal_interface import engine_of
 from reactive.languages.sql.dbapi import names
 from reactive.languages.sql.dbapi.connection import SqlConnection, check_database, connect
-from reactive.languages.sql.entry import catalog_of
-from reactive.languages.sql.statements.table_definition import (
-    CHECKED,
-    IS_KEY,
-    UNIQUE,
-    NamedConstraint,
+from reactive.languages.sql.entry import catalog_of, dialect_of, scope_of
+from reactive.languages.sql.system.listing import Listing, column_type
+from reactive.languages.sql.system.relations import (
+    SCHEMAS,
+    ListedConstraint,
+    NamedRelation,
+    flat_name,
+    place_of,
+    view_query,
 )
+from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import SqlType
+from reactive.languages.sql.text.schemas import schema_names
 
 TYPES: dict[str, Any] = {
     "bool": types.BOOLEAN(),
@@ -135,72 +140,83 @@ class DialectOfDatabase(default.DefaultDialect):
         dbapi_connection.autocommit = level == "AUTOCOMMIT"
 
     def get_table_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
-        """Return the names of the tables."""
-        _catalog(connection)
-        return [table.name for table in _of(connection).db.tables() if table.name is not None]
+        """Return the names of the tables of a schema, or of those without one."""
+        found = _in_schema(_listing(connection), schema)
+        return [each.inside for each in found if each.kind == "BASE TABLE"]
 
     def get_view_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
         """Return the names of the views that SQL has made."""
-        catalog = _catalog(connection)
-        return [*catalog.views, *catalog.kept]
+        listing = _listing(connection)
+        catalog = listing.around.environment.catalog
+        made = {*catalog.views, *catalog.kept}
+        found = _in_schema(listing, schema)
+        return [each.inside for each in found if each.name.casefold() in made]
+
+    def get_view_definition(
+        self, connection: Any, view_name: str, schema: str | None = None, **kw: Any
+    ) -> str:
+        """Return the query of a view that SQL has made."""
+        listing = _listing(connection)
+        found = _relation(listing, view_name, schema)
+        tree = view_query(found.name, listing.around)
+        if tree is None:
+            raise sqlalchemy.exc.NoSuchTableError(view_name)
+        return str(tree.expression.sql(dialect=listing.around.dialect.name))
 
     def get_schema_names(self, connection: Any, **kw: Any) -> list[str]:
-        """Return an empty list: a database has no schemas."""
-        return []
+        """Return the schemas: those that SQL has made, and the one of tables without a schema."""
+        around = _scope(connection)
+        usual = SCHEMAS[around.dialect.name][1]
+        return sorted([usual, *schema_names(around.environment.catalog)])
 
     def has_table(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> bool:
         """Return True if a table, or a view, has the name."""
-        engine = engine_of(_of(connection).db)
-        return catalog_of(engine).find(table_name) is not None
+        written = table_name if schema is None else f"{schema}.{table_name}"
+        return flat_name(written, _scope(connection)) is not None
 
     def get_columns(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
         """Return the columns of a table or view."""
-        if not self.has_table(connection, table_name):
-            raise sqlalchemy.exc.NoSuchTableError(table_name)
-        quoted = self.identifier_preparer.quote_identifier(table_name)
-        found = _of(connection).db.sql(f"select * from {quoted}").schema
+        listing = _listing(connection)
+        found = _relation(listing, table_name, schema)
         return [
-            {"name": c.name, "type": _type_of(c.type), "nullable": c.nullable, "default": None}
-            for c in found.columns
+            {
+                "name": name,
+                "type": _type_of(kind),
+                "nullable": nullable,
+                "default": column_type(found, name, listing)[2],
+            }
+            for name, kind, nullable in found.columns
         ]
 
     def get_pk_constraint(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> Any:
         """Return the columns of the PRIMARY KEY; none of a table that was made in Python."""
-        for each in _constraints(connection, table_name):
-            if isinstance(each.node, IS_KEY):
-                return {"constrained_columns": [*each.columns], "name": each.name}
+        for each in _constraints(connection, table_name, schema, "PRIMARY KEY"):
+            return {"constrained_columns": [*each.columns], "name": each.name}
         return {"constrained_columns": [], "name": None}
 
     def get_foreign_keys(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
         """Return the columns that reference those of other tables."""
-        found = []
-        for each in _constraints(connection, table_name):
-            node: Any = each.node
-            if isinstance(node, (exp.ForeignKey, exp.Reference)):
-                reference = node.args["reference"] if isinstance(node, exp.ForeignKey) else node
-                named = reference.this
-                is_listed = isinstance(named, exp.Schema)
-                parent = named.this.name if is_listed else named.name
-                listed = [column.name for column in named.expressions] if is_listed else None
-                key = self.get_pk_constraint(connection, parent)["constrained_columns"]
-                found.append(
-                    {
-                        "name": each.name,
-                        "constrained_columns": [*each.columns],
-                        "referred_schema": None,
-                        "referred_table": parent,
-                        "referred_columns": listed or key,
-                        "options": {},
-                    }
-                )
+        found, around = list[Any](), _scope(connection)
+        for each in _constraints(connection, table_name, schema, "FOREIGN KEY"):
+            of, parent = place_of(each.target or "", around)
+            found.append(
+                {
+                    "name": each.name,
+                    "constrained_columns": [*each.columns],
+                    "referred_schema": None if parent == each.target else of,
+                    "referred_table": parent,
+                    "referred_columns": [*each.target_columns],
+                    "options": {},
+                }
+            )
         return found
 
     def get_unique_constraints(
@@ -209,8 +225,7 @@ class DialectOfDatabase(default.DefaultDialect):
         """Return the columns of UNIQUE constraints."""
         return [
             {"name": each.name, "column_names": [*each.columns]}
-            for each in _constraints(connection, table_name)
-            if isinstance(each.node, UNIQUE)
+            for each in _constraints(connection, table_name, schema, "UNIQUE")
         ]
 
     def get_check_constraints(
@@ -220,8 +235,7 @@ class DialectOfDatabase(default.DefaultDialect):
         dialect = engine_of(_of(connection).db).dialect
         return [
             {"name": each.name, "sqltext": each.node.this.sql(dialect=dialect)}
-            for each in _constraints(connection, table_name)
-            if isinstance(each.node, CHECKED)
+            for each in _constraints(connection, table_name, schema, "CHECK")
         ]
 
     def get_table_comment(
@@ -233,8 +247,15 @@ class DialectOfDatabase(default.DefaultDialect):
     def get_indexes(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
-        """Return an empty list: indexes are made for queries, and have no names."""
-        return []
+        """Return the indexes that CREATE INDEX has declared; queries make their own."""
+        listing = _listing(connection)
+        found = _relation(listing, table_name, schema)
+        of_constraints = {each.name for each in listing.constraints}
+        return [
+            {"name": each.name, "column_names": [*each.columns], "unique": each.is_unique}
+            for each in listing.indexes
+            if each.relation.name == found.name and each.name not in of_constraints
+        ]
 
 
 def _of(connection: Any) -> SqlConnection:
@@ -243,20 +264,42 @@ def _of(connection: Any) -> SqlConnection:
     return found
 
 
-def _catalog(connection: Any) -> Any:
-    """Return the names of the database, with what its file defines."""
-    catalog = catalog_of(engine_of(_of(connection).db))
-    if catalog.stored is not None:
-        catalog.stored.open_all()
-    return catalog
+def _scope(connection: Any) -> Scope:
+    """Return the scope around a text of a connection."""
+    own = _of(connection)
+    engine = engine_of(own.db)
+    return scope_of(
+        exp.Null(), "", dialect_of(engine), catalog_of(engine), {}, session=own._session
+    )
 
 
-def _constraints(connection: Any, name: str) -> list[NamedConstraint]:
-    """Return the constraints of a table that SQL has made."""
-    catalog = _catalog(connection)
-    table = catalog.table(name)
-    definition = None if table is None else catalog.definitions.get(table.plan.number)
-    return [] if definition is None else definition.folded().constraints()
+def _listing(connection: Any) -> Listing:
+    """Return the objects of the database."""
+    return Listing(_scope(connection))
+
+
+def _in_schema(listing: Listing, schema: str | None) -> list[NamedRelation]:
+    """Return the tables and views of a schema, or of those without one."""
+    folded = (schema or SCHEMAS[listing.around.dialect.name][1]).casefold()
+    return [each for each in listing.relations.values() if each.schema.casefold() == folded]
+
+
+def _relation(listing: Listing, name: str, schema: str | None) -> NamedRelation:
+    """Return a table or view; refuse an unknown one, as SQLAlchemy does."""
+    flat = flat_name(name if schema is None else f"{schema}.{name}", listing.around)
+    found = listing.find(flat)
+    if found is None:
+        raise sqlalchemy.exc.NoSuchTableError(name)
+    return found
+
+
+def _constraints(
+    connection: Any, name: str, schema: str | None, kind: str
+) -> list[ListedConstraint]:
+    """Return the constraints of a kind of a table that SQL made."""
+    listing = _listing(connection)
+    found = _relation(listing, name, schema)
+    return [c for c in listing.constraints if c.table == found.name and c.kind == kind]
 
 
 def _type_of(kind: SqlType) -> Any:

@@ -12,6 +12,7 @@ Cost:   one more parse of each text, while a path is set.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -25,6 +26,9 @@ from reactive.languages.sql.terms.session import Session
 from reactive.languages.sql.terms.values import Catalog, is_relation
 from reactive.languages.sql.text.read import parse_statements
 from reactive.languages.sql.text.schemas import OF_SYSTEM, schema_names
+
+TEMPORARY = re.compile(r"\s*create\s+(?:or\s+replace\s+)?temp(?:orary)?\s", re.I)
+"""The beginning of a statement that makes a table or view without a schema."""
 
 
 def set_path(names: list[str], dialect: Dialect, catalog: Catalog, session: Session) -> None:
@@ -97,7 +101,7 @@ def _named(tree: Any) -> Iterator[Any]:
 def _schema_of(node: Any, tree: Any, dialect: Dialect, catalog: Catalog, session: Session) -> str:
     """Return the schema of a table: where it is, or is made; "" for the usual one."""
     name = node.name
-    if is_temporary(name, catalog):
+    if _is_temporary(name, catalog):
         return ""
     if isinstance(tree, exp.Create) and _is_target(node, tree):
         properties = tree.args.get("properties")
@@ -123,6 +127,16 @@ def searched(dialect: Dialect, session: Session) -> tuple[str, ...]:
     """Return the schemas that are searched; in DuckDB the usual one comes last at least."""
     path = session.path or ("",)
     return (*path, "") if dialect.name == "duckdb" and "" not in path else path
+
+
+def _is_temporary(name: str, catalog: Catalog) -> bool:
+    """Return True for a TEMPORARY table or view, which is in no schema."""
+    if catalog.stored is not None:
+        return is_temporary(name, catalog)
+    table, view = catalog.table(name), catalog.view_texts.get(name.casefold())
+    definition = None if table is None else catalog.definitions.get(table.plan.number)
+    text = view.text if view is not None else definition.texts[0] if definition else ""
+    return TEMPORARY.match(text) is not None
 
 
 def _is_target(node: Any, tree: Any) -> bool:
