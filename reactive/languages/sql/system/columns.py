@@ -7,7 +7,7 @@ The letters are those of `KINDS`.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 from reactive.languages.sql.terms.types import BOOL, FLOAT, INSTANT, INT, TEXT, SqlType
 
@@ -30,7 +30,7 @@ Columns = tuple[tuple[str, str], ...]
 """Names and letters."""
 
 
-@cache
+@lru_cache(maxsize=8)
 def columns_of(text: str) -> dict[str, Columns]:
     """Return the columns of each table of a text."""
     tables: dict[str, Columns] = {}
