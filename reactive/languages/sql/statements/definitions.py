@@ -33,6 +33,7 @@ from reactive.languages.sql.statements.constraints import (
     take_constraints,
 )
 from reactive.languages.sql.statements.generated import Filled, take_filled
+from reactive.languages.sql.statements.liked_tables import write_out
 from reactive.languages.sql.statements.table_definition import TableDefinition, usual_names
 from reactive.languages.sql.statements.target import ChangedTable, fits, run_plan
 from reactive.languages.sql.statements.views import (
@@ -74,6 +75,9 @@ def create(tree: Any, around: Scope, db: Any) -> int:
         raise around.error(tree, f"CREATE {kind} is not supported")
     target = _name_node(tree)
     around.check_schema(target)
+    written = write_out(tree, around)
+    if written is not None:
+        return int(db.execute(written))
     name = target.name
     is_temporary = _is_temporary(tree)
     if stored is not None and not tree.args.get("exists") and not is_temporary:
@@ -83,10 +87,6 @@ def create(tree: Any, around: Scope, db: Any) -> int:
     if not _may_make(tree, name, around):
         return 0
     _check_properties(tree, kind, around)
-    like = tree.this.find(exp.LikeProperty) if isinstance(tree.this, exp.Schema) else None
-    if like is not None:
-        problem = f"{like.sql().upper()} in CREATE TABLE is not supported"
-        raise around.error(like, problem, "name the columns, or create table t as select ...")
     if kind == "VIEW":
         drop = partial(_drop_replaced, tree, name, kind, around, db)
         create_view(tree, name, around, drop, is_stored=not is_temporary)
