@@ -45,6 +45,7 @@ from reactive.languages.sql.queries.grouping import (
     unnested_value,
 )
 from reactive.languages.sql.queries.join_columns import merge_columns, shared_columns, side_by_side
+from reactive.languages.sql.queries.json_records import record_query
 from reactive.languages.sql.queries.ordering import limits
 from reactive.languages.sql.queries.pivots import pivot_rows
 from reactive.languages.sql.queries.query import PlannedRows, rows_of_plan
@@ -126,6 +127,8 @@ def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
     ------
     PlanError: there is no table of the name, or no such kind of item.
     """
+    if isinstance(node.this, exp.Anonymous):
+        node = record_query(node, around, is_first=True)
     match node:
         case exp.Table(this=exp.Anonymous() as call) if is_window_call(call):
             return _with_joins(windowed_rows(call, node, around, source), node, around)
@@ -213,6 +216,8 @@ def _join_item(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     if method == "POSITIONAL" or kind not in ("", "INNER", "CROSS", "OUTER", *_HALVES):
         raise around.error(join, f"{method or kind} JOIN is not supported")
+    if isinstance(item.this, exp.Anonymous):
+        item = record_query(item, around, is_first=False)
     item = _without_lateral(item)
     is_unnested = isinstance(item, exp.Unnest) or _is_call(item) or _has_rows_from(item)
     inner = _lateral_query(item, left, around)
