@@ -66,7 +66,8 @@ def test_postgres_takes_and_refuses_the_same(database: str) -> None:
         ("sqlite", "pragma foreign_keys = off", "foreign_keys is '1' here, and cannot be 'off'"),
         ("sqlite", "pragma nothing", "there is no setting 'nothing'"),
         ("sqlite", "set a = 1", "SET a = 1 is not supported"),
-        ("sqlite", "pragma table_info(nothing)", "there is no table or view 'nothing'"),
+        ("duckdb", "pragma table_info('nothing')", "there is no table or view 'nothing'"),
+        ("sqlite", "pragma other.table_info(t)", "there is no schema 'other'"),
     ],
 )
 def test_what_would_change_a_meaning_is_refused(dialect: Any, text: str, problem: str) -> None:

@@ -230,12 +230,23 @@ def test_sqlite_lists_tables_and_their_columns() -> None:
     for text in (
         "create table t (a integer primary key, b text not null default 'x', c real)",
         "create table k (x int, y int, primary key (y, x))",
+        "create table r (a int references t(a), b int, unique (b, a), "
+        "foreign key (a, b) references k(y, x))",
         "create index i on t (b)",
+        "create unique index j on t (c, b)",
     ):
         own.execute(text)
         other.execute(text)
     for text in (
-        "select type, name, tbl_name from sqlite_master where name not like 'sqlite%'",
+        "select type, name, tbl_name from sqlite_master",
+        "select name from sqlite_temp_master",
+        *("pragma table_info(t)", "pragma main.table_xinfo('k')", "pragma temp.table_info(t)"),
+        *("pragma table_info(nowhere)", "pragma index_list(t)", 'pragma main.index_list("r")'),
+        *("pragma index_info(j)", "pragma foreign_key_list(r)", "pragma foreign_key_list(t)"),
+        "select * from pragma_index_info('sqlite_autoindex_k_1')",
+        'select m.name, f."table", f."to" from sqlite_master m '
+        "join pragma_foreign_key_list(m.name) f",
+        "pragma quick_check",
         "select m.name, p.name, p.type, p.pk from sqlite_master m join pragma_table_info(m.name) p",
         "select name, dflt_value from pragma_table_info('t')",
         "select count(*) from pragma_table_info('nothing')",

@@ -145,6 +145,13 @@ ISOLATION = re.compile(
 )
 """Commits come one after the other, so that each level holds."""
 CALLED = re.compile(r"([\w.]+)\s*\(\s*(.*?)\s*\)\Z", re.DOTALL)
+OF_NAMES = frozenset(
+    {
+        *("table_info", "table_xinfo", "index_list", "index_info", "index_xinfo"),
+        "foreign_key_list",
+    }
+)
+"""Pragmas of SQLite that show what is known of a table or index; of others nothing."""
 NONE = "select '' as value where 1 = 0"
 """A query without rows, the answer to a PRAGMA that sets something."""
 
@@ -292,9 +299,18 @@ def pragma(rest: str, around: Scope) -> tuple[str, dict[str, Any]]:
     if equals and call is None:
         _assign(name, value, around)
         return NONE, {}
-    word = (call[1] if call else rest).casefold().removeprefix("main.")
-    if word in ("table_info", "table_xinfo") and call is not None:
+    schema, _, word = (call[1] if call else rest).casefold().rpartition(".")
+    if schema not in ("", "main", "temp"):
+        raise PlanError(f"there is no schema {schema!r}\n  pragma {word}")
+    if word == "table_info" and call is not None and around.dialect.name != "sqlite":
         return table_info(_plain(call[2]), around)
+    if word in OF_NAMES and call is not None and around.dialect.name == "sqlite":
+        named = "" if schema == "temp" else _plain(call[2]).removeprefix("main.")
+        return f"select * from pragma_{word}(:described) order by 1, 2", {"described": named}
+    if word == "table_list" and around.dialect.name == "sqlite":
+        return "select * from pragma_table_list()", {}
+    if word in ("integrity_check", "quick_check"):
+        return f"select 'ok' as {word}", {}
     if word in ("show_tables", "table_list") and call is None:
         return tables_shown(around)
     if word == "database_list":

@@ -1,4 +1,4 @@
-"""System functions of DuckDB, `sqlite_master`, and `pragma_table_info`."""
+"""System functions of DuckDB: `duckdb_tables()`, `duckdb_columns()` and others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from reactive.languages.sql.statements import settings
 from reactive.languages.sql.system import information_schema
-from reactive.languages.sql.system.columns import Columns
 from reactive.languages.sql.system.listing import (
     Listing,
     column_type,
@@ -239,94 +238,4 @@ ROWS: dict[str, Rows] = {
     "duckdb_constraints": _constraints,
     "duckdb_indexes": _indexes,
     "duckdb_settings": _settings,
-}
-
-
-# Of SQLite, which DuckDB has, too.
-
-
-def _master(listing: Listing) -> Iterator[Row]:
-    for relation in listing.relations.values():
-        yield {
-            "type": "table" if relation.kind == "BASE TABLE" else "view",
-            "name": relation.inside,
-            "tbl_name": relation.inside,
-            "rootpage": 0,
-            "sql": statement_of(relation, listing),
-        }
-    of_constraints = {each.name for each in listing.constraints}
-    for index in listing.indexes:
-        if index.name not in of_constraints:
-            yield {
-                "type": "index",
-                "name": index.name,
-                "tbl_name": index.relation.inside,
-                "rootpage": 0,
-                "sql": index.definition(listing.around.dialect.name) + _end(listing),
-            }
-
-
-MASTER: Columns = (
-    *(("type", "t"), ("name", "t"), ("tbl_name", "t"), ("rootpage", "n"), ("sql", "t")),
-)
-
-
-def _table_infos(listing: Listing) -> Iterator[Row]:
-    """Yield the rows of `pragma table_info` for each table and each way to write its name."""
-    around = listing.around
-    is_sqlite = around.dialect.name == "sqlite"
-    from_schema = information_schema_columns(listing)
-    for relation in listing.relations.values():
-        keys = [c for c in listing.constraints if c.table == relation.name]
-        key = next((each.columns for each in keys if each.kind == "PRIMARY KEY"), ())
-        folded = [each.casefold() for each in key]
-        for place, (name, kind, _) in enumerate(relation.columns):
-            row = from_schema[relation.schema, relation.inside, name]
-            node = column_type(relation, name, listing)[3]
-            declared = getattr(node, "kind", None)
-            is_key = name.casefold() in folded
-            shown = sql_name(kind)
-            if is_sqlite:
-                shown = "" if declared is None else declared.sql("sqlite").upper()
-            made = {
-                "cid": place,
-                "name": name,
-                "type": shown,
-                "notnull": row["is_nullable"] == "NO",
-                "dflt_value": row["column_default"],
-                "pk": is_key,
-            }
-            if is_sqlite:
-                made["notnull"] = int(made["notnull"])
-                made["pk"] = folded.index(name.casefold()) + 1 if is_key else 0
-            for written in dict.fromkeys((relation.name, f"{relation.schema}.{relation.inside}")):
-                yield {**made, "of_table": written.casefold()}
-
-
-def _table_list(listing: Listing) -> Iterator[Row]:
-    for relation in listing.relations.values():
-        yield {
-            "schema": relation.schema,
-            "name": relation.inside,
-            "type": "table" if relation.kind == "BASE TABLE" else "view",
-            "ncol": len(relation.columns),
-            "wr": 0,
-            "strict": 0,
-        }
-
-
-INFO: Columns = (
-    *(("cid", "n"), ("name", "t"), ("type", "t"), ("notnull", "b"), ("dflt_value", "t")),
-    *(("pk", "b"), ("of_table", "t")),
-)
-INFO_OF_SQLITE: Columns = tuple((name, "n" if letter == "b" else letter) for name, letter in INFO)
-LIST: Columns = (
-    *(("schema", "t"), ("name", "t"), ("type", "t"), ("ncol", "n"), ("wr", "n"), ("strict", "n")),
-)
-TABLES: dict[str, tuple[Columns, Rows]] = {
-    "sqlite_master": (MASTER, _master),
-    "sqlite_schema": (MASTER, _master),
-    "pragma_table_info()": (INFO, _table_infos),
-    "sqlite_table_info()": (INFO_OF_SQLITE, _table_infos),
-    "pragma_table_list()": (LIST, _table_list),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from reactive.languages.sql.system import duckdb, information_schema, postgres
+from reactive.languages.sql.system import duckdb, information_schema, postgres, sqlite
 from reactive.languages.sql.system.columns import (
     FUNCTIONS_OF_DUCKDB,
     INFORMATION_SCHEMA,
@@ -50,8 +50,8 @@ def rows_of_system(schema: str, name: str, node: Any, around: Scope) -> NamedPla
     elif name.endswith("()") and name[:-2] in columns_of(FUNCTIONS_OF_DUCKDB):
         columns, rows = columns_of(FUNCTIONS_OF_DUCKDB)[name[:-2]], duckdb.ROWS.get(name[:-2])
         missing = {"b": False, "m": ()}
-    elif name in duckdb.TABLES:
-        columns, rows = duckdb.TABLES[name]
+    elif name in sqlite.TABLES:
+        columns, rows = sqlite.TABLES[name]
     else:
         return None
     found = () if rows is None else rows(listing_of(around))

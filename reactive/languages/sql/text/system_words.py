@@ -3,7 +3,7 @@
     pg_catalog.pg_get_expr(a, b)            pg_get_expr(a, b)
     c.relname OPERATOR(pg_catalog.~) 't'    c.relname ~ 't'
     from duckdb_tables()                    from "duckdb_tables()" as duckdb_tables
-    from pragma_table_info('t')             from (select ... where of_table = 't')
+    from pragma_table_info('t')             from (select ... where of_name = 't')
 
 Letters keep their places in the text.
 """
@@ -31,8 +31,20 @@ CALLS = frozenset(
         *("duckdb_settings", "pragma_table_list"),
     }
 )
-INFO = ("pragma_table_info", "pragma_table_xinfo")
-SHOWN = ("cid", "name", "type", "notnull", "dflt_value", "pk")
+INFO = ("cid", "name", "type", "notnull", "dflt_value", "pk")
+INDEX_INFO = ("seqno", "cid", "name")
+OF_NAMES = {
+    "pragma_table_info": ("table_info", INFO),
+    "pragma_table_xinfo": ("table_info", (*INFO, "hidden")),
+    "pragma_index_list": ("index_list", ("seq", "name", "unique", "origin", "partial")),
+    "pragma_index_info": ("index_info", INDEX_INFO),
+    "pragma_index_xinfo": ("index_info", (*INDEX_INFO, "desc", "coll", "key")),
+    "pragma_foreign_key_list": (
+        "foreign_key_list",
+        ("id", "seq", "table", "from", "to", "on_update", "on_delete", "match"),
+    ),
+}
+"""Tables and columns of the functions that take a name; DuckDB has only the first."""
 
 
 def without_catalog(text: str) -> str:
@@ -54,7 +66,8 @@ def with_calls(tree: Any, dialect: str) -> Any:
     for node in list(tree.find_all(exp.Table)):
         call = node.this
         name = str(call.this).casefold() if isinstance(call, exp.Anonymous) else ""
-        if name in INFO and len(call.expressions) == 1:
+        is_known = name in OF_NAMES and (dialect == "sqlite" or name == "pragma_table_info")
+        if is_known and len(call.expressions) == 1:
             _replace_info(node, name, call.expressions[0], dialect)
         elif name in CALLS and not call.expressions and dialect != "postgres":
             node.set("this", exp.to_identifier(f"{name}()", quoted=True))
@@ -65,9 +78,10 @@ def with_calls(tree: Any, dialect: str) -> Any:
 
 def _replace_info(node: Any, name: str, argument: Any, dialect: str) -> None:
     """Put a query of the columns of a table in the place of a call, which may read other tables."""
-    table = "sqlite_table_info()" if dialect == "sqlite" else "pragma_table_info()"
-    own = exp.column("of_table", table="_infos")
-    made = exp.select(*(exp.column(each, table="_infos") for each in SHOWN))
+    table, columns = OF_NAMES[name]
+    table = f"sqlite_{table}()" if dialect == "sqlite" else "pragma_table_info()"
+    own = exp.column("of_name", table="_infos")
+    made = exp.select(*(exp.column(each, table="_infos", quoted=True) for each in columns))
     named = exp.Table(this=exp.to_identifier(table, quoted=True))
     made = made.from_(exp.alias_(named, "_infos", table=True))
     text = argument.copy() if dialect == "sqlite" else exp.cast(argument.copy(), "text")
