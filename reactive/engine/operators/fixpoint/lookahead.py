@@ -73,14 +73,17 @@ class Lookahead:
             relation.start_ahead(retracts=retracts)
             for relation, retracts in zip(relations, self._retracts, strict=True)
         ]
-        is_found = True
-        while is_found and any(came or gone for gone, came in changes):
+        is_found = moves = True
+        for place in places:
+            is_found &= self._pass_on(place, changes[place])
+        while is_found and moves:
             if limit.next_round():
-                limit.check([UniformDelta(list(came), 1) for _, came in changes])
+                limit.check([UniformDelta(rows, 1) for _, rows in self._made])
+            moves = False
             for place in places:
-                if changes[place][0] or changes[place][1]:
-                    is_found &= self._pass_on(place, changes[place])
-            changes = [self._next(place) for place in range(len(relations))] if is_found else []
+                if self._made[place][0] or self._made[place][1]:
+                    moves = True
+                    is_found &= self._pass_on(place, self._next(place))
         for place in places:
             now, ahead = relations[place].end_ahead(is_found=is_found)
             self._change_indexes(place, (ahead, now))
@@ -88,8 +91,6 @@ class Lookahead:
     def _next(self, place: int) -> Change:
         """Return the change of a relation by the rows that were made for it."""
         gone, came = self._made[place]
-        if not gone and not came:
-            return (), ()
         self._made[place] = ([], [])
         return self._relations[place].go_ahead(gone, came, retracts=self._retracts[place])
 
@@ -104,6 +105,8 @@ class Lookahead:
     def _make(self, rules: Sequence[Entering], change: Change) -> bool:
         """Note what rules make of a change; return False if one raises."""
         gone, came = change
+        if not (gone or came):
+            return True
         made, retracts = self._made, self._retracts
         try:
             for derive, head in rules:
