@@ -28,7 +28,7 @@ from reactive.engine.operators.fixpoint.delta_rules import BinaryRule, Circuit, 
 from reactive.engine.operators.fixpoint.fixpoint import MOST_SHOWN, Fixpoint
 from reactive.engine.operators.fixpoint.growth import RoundLimit, shown_row
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
-from reactive.engine.operators.fixpoint.lookahead import Lookahead, RulesAhead, can_look_ahead
+from reactive.engine.operators.fixpoint.lookahead import Lookahead, can_look_ahead
 from reactive.engine.operators.fixpoint.loops import RISEN, Derived, Moved, RecursiveIndex, dated
 from reactive.engine.operators.fixpoint.rising_relation import Moves, RisingRelation
 from reactive.errors import FixpointError
@@ -138,16 +138,19 @@ class LatticeFixpoint(Fixpoint):
 
     def _look_ahead(self, limit: RoundLimit) -> None:
         """Find the last values of keys that rise in many steps, if all rules have loops."""
-        readers: list[RulesAhead] = []
-        for rules in self._rules_of_relations():
-            sides = [
-                [(rule.entering(side), rule.head) for rule, _ in some]
+        every = self._rules_of_relations()
+        places = {id(relation): place for place, relation in enumerate(self._relations)}
+        found = [
+            [
+                (rule.entering(side), rule.head, None if other is None else places[id(other)])
                 for side, some in enumerate((rules.left, rules.right))
+                for rule, other in some
             ]
-            if any(derive is None for some in sides for derive, _ in some):
-                return
-            readers.append(RulesAhead(sides[0], sides[1], rules.indexes))
-        Lookahead(self._relations, readers).find(limit)  # type: ignore[arg-type]
+            for rules in every
+        ]
+        if all(derive is not None for rules in found for derive, _, _ in rules):
+            indexes = [rules.indexes for rules in every]
+            Lookahead(self._relations, found, indexes).find(limit)  # type: ignore[arg-type]
 
     def _rise(self, place: int) -> None:
         """Replace the rows of a relation whose values rise, with their derivations."""

@@ -18,51 +18,54 @@ Cost:   a derivation per row that a step changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from reactive.engine.collections.zset import Row, UniformDelta
 from reactive.engine.operators.fixpoint.growth import RoundLimit
 from reactive.engine.operators.fixpoint.lattice_relation import LatticeRelation
-from reactive.engine.operators.fixpoint.loops import RecursiveIndex
+from reactive.engine.operators.fixpoint.loops import Entering, RecursiveIndex
 from reactive.engine.operators.fixpoint.rising_relation import Change, RisingRelation
 from reactive.engine.operators.fixpoint.set_relation import SetRelation
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Relation = LatticeRelation | SetRelation
-Entering = tuple[Callable[[Sequence[Row]], Sequence[Row]], int]
-"""Returns what a rule makes of rows that enter; and the relation that it makes them for."""
-
-
-@dataclass(slots=True)
-class RulesAhead:
-    """The rules that read a relation, before and after its indexes change, and these indexes."""
-
-    before: list[Entering]
-    after: list[Entering]
-    indexes: list[RecursiveIndex]
+Reading = tuple[Entering, int, int | None]
+"""A rule that reads a relation; the relation that it makes rows for, and the one it joins."""
 
 
 class Lookahead:
-    """The relations of a recursion while their values rise, without dates."""
+    """The relations of a recursion while their values rise, without dates.
 
-    __slots__ = ("_made", "_readers", "_relations", "_retracts")
+    Parameters
+    ----------
+    relations: those of the recursion.
+    rules: by relation, the rules that read it.
+    indexes: by relation, its indexes that rules join with rows of another relation.
+    """
 
-    def __init__(self, relations: Sequence[Relation], readers: Sequence[RulesAhead]) -> None:
-        self._relations, self._readers = relations, readers
+    __slots__ = ("_behind", "_indexes", "_made", "_relations", "_retracts", "_rules")
+
+    def __init__(
+        self,
+        relations: Sequence[Relation],
+        rules: Sequence[Sequence[Reading]],
+        indexes: Sequence[Sequence[RecursiveIndex]],
+    ) -> None:
+        self._relations, self._rules, self._indexes = relations, rules, indexes
         self._retracts = self._retracting()
         self._made: list[tuple[list[Row], list[Row]]] = [([], []) for _ in relations]
+        self._behind: list[dict[Row, bool]] = [{} for _ in relations]
+        """By relation, changes that its indexes lack: True for a row that enters."""
 
     def _retracting(self) -> list[bool]:
         """Return for each relation whether it is a set whose rows must leave: if they are joined
         with rows of the recursion, there would be ever more pairs."""
         places = range(len(self._relations))
         are_sets = [isinstance(relation, SetRelation) for relation in self._relations]
-        found = [are_sets[place] and bool(self._readers[place].indexes) for place in places]
+        found = [are_sets[place] and bool(self._indexes[place]) for place in places]
         for _ in places:
             for place in places:
-                read = self._readers[place]
-                heads = [head for _, head in (*read.before, *read.after)]
+                heads = [head for _, head, _ in self._rules[place]]
                 found[place] |= are_sets[place] and any(found[head] for head in heads)
         return found
 
@@ -86,7 +89,8 @@ class Lookahead:
                     is_found &= self._pass_on(place, self._next(place))
         for place in places:
             now, ahead = relations[place].end_ahead(is_found=is_found)
-            self._change_indexes(place, (ahead, now))
+            self._note_behind(place, (ahead, now))
+            self._update_indexes(place)
 
     def _next(self, place: int) -> Change:
         """Return the change of a relation by the rows that were made for it."""
@@ -95,21 +99,18 @@ class Lookahead:
         return self._relations[place].go_ahead(gone, came, retracts=self._retracts[place])
 
     def _pass_on(self, place: int, change: Change) -> bool:
-        """Make the rows of a change; return False if a rule raises."""
-        readers = self._readers[place]
-        is_made = self._make(readers.before, change)
-        if readers.indexes:
-            self._change_indexes(place, change)
-        return is_made and (not readers.after or self._make(readers.after, change))
+        """Make the rows of a change; return False if a rule raises.
 
-    def _make(self, rules: Sequence[Entering], change: Change) -> bool:
-        """Note what rules make of a change; return False if one raises."""
+        The indexes of the relation follow when a rule reads them: a pair of two changes is made
+        once, with the later one.
+        """
         gone, came = change
-        if not (gone or came):
-            return True
-        made, retracts = self._made, self._retracts
+        made, retracts, behind = self._made, self._retracts, self._behind
+        for _, _, other in self._rules[place]:
+            if other is not None and behind[other]:
+                self._update_indexes(other)
         try:
-            for derive, head in rules:
+            for derive, head, _ in self._rules[place]:
                 if gone and retracts[head]:
                     made[head][0].extend(derive(gone))
                 if came:
@@ -117,13 +118,29 @@ class Lookahead:
         except Exception as error:  # the rounds repeat the work, and raise if they need it
             reraise_asynchronous(error)
             return False
+        finally:
+            self._note_behind(place, change)
         return True
 
-    def _change_indexes(self, place: int, change: Change) -> None:
-        gone, came = change
-        if gone or came:
-            for index in self._readers[place].indexes:
-                index.replace([(row, 1) for row in gone], came)
+    def _note_behind(self, place: int, change: Change) -> None:
+        """Note a change of a relation for its indexes, net."""
+        if not self._indexes[place]:
+            return
+        behind = self._behind[place]
+        for rows, enters in zip(change, (False, True), strict=True):
+            for row in rows:
+                if behind.get(row, enters) is not enters:
+                    del behind[row]
+                else:
+                    behind[row] = enters
+
+    def _update_indexes(self, place: int) -> None:
+        """Apply the changes that the indexes of a relation lack."""
+        behind, self._behind[place] = self._behind[place], {}
+        gone = [(row, 1) for row, enters in behind.items() if not enters]
+        came = [row for row, enters in behind.items() if enters]
+        for index in self._indexes[place]:
+            index.replace(gone, came)
 
 
 def can_look_ahead(relations: Sequence[RisingRelation]) -> bool:
