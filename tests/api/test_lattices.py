@@ -282,7 +282,7 @@ def test_a_mixed_recursion_equals_its_evaluation_or_is_an_error(query: Query, se
             assert not is_monotone
             assert "is not monotone" in str(error)
             assert sorted(map(repr, view)) == before
-            for is_new, place, row in changes:
+            for is_new, place, row in reversed(changes):
                 (present[place].remove if is_new else present[place].append)(row)
         _check_solution(view, is_monotone=is_monotone)
     with db.transaction():
