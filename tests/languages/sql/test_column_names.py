@@ -25,7 +25,8 @@ null;true;b || 'x';exists (select 1);(select 1);(select a from t limit 1);(selec
 row_number() over (order by a);sum(a) over (partition by b);array[1, 2];substring(b from 1 for 2)
 a = 1 and b = 'x';interval '1 day';date '2024-01-01';'x'::varchar;'12:00'::time;greatest(a, 1)
 nullif(a, 1);abs(a);upper(b);length(b);round(c);extract(year from date '2024-01-01');b::text || 'x'
-a = any(items);(a);((a + 1))
+a = any(items);(a);((a + 1));1::int::text;a::text::varchar;(case when true then 1 end)::text
+(case when true then 1 else a end)::text;case when true then 1 else '2'::int8 end;abs(-1)::int::text
 """.strip().replace("\n", ";").split(";")  # fmt: skip
 AGGREGATES = (
     """

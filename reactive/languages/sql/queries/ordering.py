@@ -209,11 +209,11 @@ def _postgres_name(node: Any, scope: Scope) -> str:
         case exp.Dot():
             return str(node.expression.name)
         case exp.Cast():
-            return _postgres_name(node.this, scope) or _postgres_type_name(node.to)
+            return _name_without_casts(node.this, scope) or _postgres_type_name(node.to)
         case exp.Interval():
             return "interval"
         case exp.Case():
-            return _postgres_name(node.args.get("default") or exp.Null(), scope) or "case"
+            return _name_without_casts(node, scope) or "case"
         case exp.Subquery() | exp.Select():
             first = node.this.selects[0] if isinstance(node, exp.Subquery) else node.selects[0]
             return first.alias or _postgres_name(first, scope)
@@ -233,6 +233,14 @@ def _postgres_name(node: Any, scope: Scope) -> str:
             return _called_name(node, scope)
         case _:
             return ""
+
+
+def _name_without_casts(node: Any, scope: Scope) -> str:
+    """Return the name of what is cast; an empty text for what has its name from a type, or CASE."""
+    while isinstance(node, exp.Cast | exp.Paren | exp.Case):
+        is_case = isinstance(node, exp.Case)
+        node = (node.args.get("default") or exp.Null()) if is_case else node.this
+    return "" if isinstance(node, exp.Interval) else _postgres_name(node, scope)
 
 
 def _called_name(node: Any, scope: Scope) -> str:
