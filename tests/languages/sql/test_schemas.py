@@ -45,6 +45,11 @@ QUERIES = (
     "select orders.id, (select max(total) from orders where orders.id < app.orders.id) "
     "from app.orders",
     "select app.orders.id, o.id from app.orders join orders as o on app.orders.id > o.id",
+    "select orders.id, customers.name from app.orders orders join app.customers as customers on "
+    "orders.customer = customers.id",
+    "select orders.id from app.orders as orders where exists (select 1 from orders as o where "
+    "o.total < orders.total)",
+    "select orders.id, o.id from orders as o, app.orders orders",
 )
 
 

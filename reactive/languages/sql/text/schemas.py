@@ -75,7 +75,7 @@ def _names_of_several(tree: Any, places: set[tuple[str, str]]) -> set[str]:
     others = {
         node.alias_or_name.casefold()
         for node in tree.find_all(exp.Table, exp.Subquery, exp.CTE)
-        if not (isinstance(node, exp.Table) and _schema_of(node) and not node.alias)
+        if not _has_flat_name(node)
     }
     names = [name for _, name in places]
     return {name for name in names if name in others or names.count(name) > 1}
@@ -101,7 +101,7 @@ def _name_table(column: Any, places: set[tuple[str, str]], shared: set[str]) -> 
                     f"  write {found[0].db or 'main'}.{column.table}, or give them aliases"
                 )
             if found:
-                if isinstance(found[0], exp.Table) and _schema_of(found[0]):
+                if _has_flat_name(found[0]):
                     flat = f"{found[0].db}.{found[0].name}"
                     column.set("table", exp.to_identifier(flat, quoted=True))
                 return
@@ -112,6 +112,11 @@ def _is_own(node: Any, query: Any, name: str) -> bool:
     """Return True for a table or query of a name that stands in FROM of this query itself."""
     around = node.find_ancestor(exp.Select, exp.Update, exp.Delete)
     return around is query and node.alias_or_name.casefold() == name
+
+
+def _has_flat_name(node: Any) -> bool:
+    """Return True for a table of a schema without an alias of its own."""
+    return bool(_schema_of(node)) and not node.alias
 
 
 def _schema_of(node: Any) -> str:
