@@ -111,6 +111,48 @@ def test_queries_are_what_duckdb_gives_after_each_change() -> None:
             assert not view.errors, query
 
 
+SPELLED = [
+    *("3", " 3", "3 ", "3.7", "3.", ".5", "3e2", "1_000", "0x10", "+3", "-3", "01", "-0"),
+    *("007", "nan", "-nan", "\N{ARABIC-INDIC DIGIT THREE}", "2020-01-0\N{FULLWIDTH DIGIT ONE}"),
+]
+NUMBERS = ["18446744073709551615", "18446744073709551616", "-9223372036854775809", "0", "1.5"]
+CASTS = ["int", "hugeint", "ubigint", "double", "real", "decimal(10, 2)", "boolean", "date"]
+REPEATED = [
+    """select json_transform_strict('{"a": 1, "a": 2}', '{"a": "INTEGER"}')""",
+    """select json_transform_strict('{"a": 1, "b": 2, "b": 3}', '{"a": "INTEGER"}')""",
+    """select json_transform('{"a": 1, "a": 2}', '{"a": "INTEGER"}')""",
+    """select '{"a": 1, "a": 2}'::json::struct(a int)""",
+    """select '{"a": 1, "a": 2}'::json::map(varchar, int)""",
+    """select try_cast('[{"a": 1, "a": 2}]'::json as map(varchar, int)[])""",
+    """select '{"1": 1, "01": 2}'::json::map(int, int)""",
+]
+
+
+def test_casts_take_the_texts_that_duckdb_takes() -> None:
+    """A number in a text of JSON is written as JSON has it, and its digits are those of ASCII."""
+    engine, db = duckdb.connect(), Database()
+    sources = [f"""'"{text}"'::json""" for text in SPELLED] + [f"'{text}'" for text in SPELLED]
+    sources += [f"'{number}'::json" for number in NUMBERS]
+    of = [f"try_cast({source} as {kind})" for source in sources for kind in CASTS]
+    of += [f"json_type('{number}')" for number in NUMBERS]
+    query = "select " + ", ".join(f"{each} as c{number}" for number, each in enumerate(of))
+    found = db.sql(query).materialize(on_error="raise").value
+    for each, got, wanted in zip(of, found, *engine.execute(query).fetchall(), strict=True):
+        assert is_same(got, wanted), each
+
+
+def test_repeated_keys_are_refused_where_duckdb_does() -> None:
+    engine = duckdb.connect()
+    for query in REPEATED:
+        view = Database().sql(f"{query} as f").materialize(on_error="drop")
+        try:
+            wanted = engine.execute(query).fetchall()[0][0]
+        except duckdb.Error:
+            assert not list(view) and view.errors, query
+        else:
+            assert plain(view.value.f) == plain(wanted), query
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -8,13 +8,15 @@ A scalar that has no form of its own in JSON is written as its text, and read fr
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
 from optimizer.record import record
 from reactive.languages.sql.json import trees
-from reactive.languages.sql.json.trees import ABSENT, JsonPairs
+from reactive.languages.sql.json.trees import ABSENT, LEAST, MOST, JsonPairs
 from reactive.languages.sql.terms.types import (
     ANY,
     BOOL,
@@ -190,8 +192,7 @@ class Decoder:
             case "array" if isinstance(tree, list) and not is_object:
                 return tuple(map(self.parts[0], tree))
             case "map" if isinstance(tree, JsonPairs):
-                key, inside = self.parts
-                return tuple((key(name), inside(each)) for name, each in tree)
+                return _unique(self.parts[0], tree, self.parts[1])
             case "struct" if isinstance(tree, JsonPairs):
                 return self._fields(tree)
             case "struct" if self.lenient:
@@ -213,6 +214,11 @@ class Decoder:
             for key, _ in tree:
                 if key not in known:
                     raise ValueError(f"object {trees.write(tree):.60} has unknown key {key!r:.40}")
+        if not self.lenient and len({key for key, _ in tree}) < len(tree):
+            keys = [key for key, _ in tree]
+            for name in names:
+                if keys.count(name) > 1:
+                    raise ValueError(f"object {trees.write(tree):.60} has duplicate key {name!r}")
         found = [tree.first(name) for name in names]
         if not self.lenient and any(each is ABSENT for each in found):
             raise ValueError(f"object {trees.write(tree):.60} lacks a key")
@@ -220,6 +226,14 @@ class Decoder:
             None if each is ABSENT else part(each)
             for part, each in zip(self.parts, found, strict=True)
         )
+
+
+def _unique(key: Decoder, tree: JsonPairs, inside: Decoder) -> tuple[Any, ...]:
+    """Return the pairs of a map."""
+    made = tuple((key(name), inside(each)) for name, each in tree)
+    if len({name for name, _ in made}) < len(made):
+        raise ValueError(f"map keys must be unique: {trees.write(tree):.60}")
+    return made
 
 
 _PLACES = {str: 0, int: 1, float: 2, bool: 3}
@@ -237,6 +251,9 @@ def decoder(kind: SqlType, make: Maker, *, lenient: bool, exact: bool = False) -
         casts[1:] = [make(INT, kind), make(FLOAT, kind), make(BOOL, kind)]
     if kind.kind == "bool":
         casts[0] = Word(casts[0])
+        casts[1], casts[2] = Finite(casts[1]), Finite(casts[2])
+    elif kind.kind in _SPELLED:
+        casts[0] = Spelled(casts[0], _SPELLED[kind.kind])
     return Decoder(kind, (), tuple(casts), lenient)
 
 
@@ -248,6 +265,39 @@ class Word:
 
     def __call__(self, text: str) -> Any:
         if text in ("0", "1") or self.function is None:
+            _refuse(text)
+        return None if self.function is None else self.function(text)
+
+
+@record
+class Finite:
+    """Reads a boolean from a number that is an integer of 64 bits or a finite float."""
+
+    function: Callable[..., Any] | None
+
+    def __call__(self, number: Any) -> Any:
+        large = math.isinf(number) if isinstance(number, float) else not LEAST <= number <= MOST
+        if large or self.function is None:
+            _refuse(number)
+        return None if self.function is None else self.function(number)
+
+
+_SPELLED = {
+    "int": re.compile(r"\s*(?:-?(?:0|[1-9]\d*)|0[xX][0-9a-fA-F]+)\s*"),
+    "float": re.compile(r"\s*(?!\+|0\d)[^_\s]+"),
+}
+"""The texts of JSON that casts to a number take, fewer than those of a VARCHAR."""
+
+
+@record
+class Spelled:
+    """Reads a number from a text."""
+
+    function: Callable[..., Any] | None
+    form: re.Pattern[str]
+
+    def __call__(self, text: str) -> Any:
+        if self.form.fullmatch(text) is None or self.function is None:
             _refuse(text)
         return None if self.function is None else self.function(text)
 

@@ -33,6 +33,8 @@ class JsonPairs(list[tuple[str, Any]]):
         return next((value for name, value in self if name == key), ABSENT)
 
 
+LEAST, MOST = -(1 << 63), (1 << 64) - 1
+"""Integers beyond have the type of a float."""
 ABSENT: Any = object()
 """Stands for a part that is not there."""
 _DECODER = json.JSONDecoder(object_pairs_hook=JsonPairs)
@@ -268,8 +270,10 @@ def kind_of(value: Any) -> str:
             return "NULL"
         case bool():
             return "BOOLEAN"
-        case int():
+        case int() if LEAST <= value <= MOST:
             return "BIGINT" if value < 0 else "UBIGINT"
+        case int():
+            return "DOUBLE"
         case float():
             return "DOUBLE"
         case str():

@@ -92,7 +92,7 @@ def to_integer(value: Any) -> int:
     (2, 3, 7)
     """
     if isinstance(value, str):
-        return _integer_of_text(value.strip())
+        return _integer_of_text(_ascii(value).strip())
     if isinstance(value, Decimal):
         return int(value.quantize(Decimal(1), rounding=ROUND_HALF_UP, context=EXACT))
     nearest: int = round(value)
@@ -111,7 +111,14 @@ def _integer_of_text(text: str) -> int:
 @rises
 def to_float(value: Any) -> float:
     """Return a number as a float."""
-    return float(value)
+    return float(_ascii(value) if isinstance(value, str) else value)
+
+
+def _ascii(text: str) -> str:
+    """Return the text of a number or interval; Python reads the digits of other scripts, too."""
+    if not text.isascii():
+        raise ValueError(f"{text!r:.100} is no number")
+    return text
 
 
 @pure
@@ -123,9 +130,11 @@ def to_decimal(value: Any, precision: int | None, scale: int | None) -> Decimal:
     (Decimal('1.01'), Decimal('2.5'))
     """
     try:
-        made = Decimal(repr(value) if isinstance(value, float) else str(value).strip())
+        made = Decimal(repr(value) if isinstance(value, float) else _ascii(str(value)).strip())
     except InvalidOperation:
         raise ValueError(f"{value!r} is no number") from None
+    if not made.is_finite():
+        raise ValueError(f"{value!r} is no decimal number")
     if scale is None:
         return made
     made = made.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=EXACT)
@@ -158,7 +167,7 @@ def bytes_of_uuid(value: UUID) -> bytes:
 @rises
 def to_real(value: Any) -> float:
     """Return a float of four bytes."""
-    made: float = struct.unpack("<f", struct.pack("<f", float(value)))[0]
+    made: float = struct.unpack("<f", struct.pack("<f", to_float(value)))[0]
     return made
 
 
@@ -510,7 +519,7 @@ def to_interval(value: Any) -> dt.timedelta:
     """
     if not isinstance(value, str):
         return value  # type: ignore[no-any-return]
-    if re.fullmatch(r"\s*-?\d+(\.\d*)?\s*", value):
+    if re.fullmatch(r"\s*-?\d+(\.\d*)?\s*", _ascii(value)):
         return of_clock(dt.timedelta(seconds=float(value)))
     return interval_of_text(value)
 

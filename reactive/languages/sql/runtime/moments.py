@@ -17,11 +17,11 @@ from typing import Any
 from optimizer.expressions.knowledge import pure, rises, skips_none
 from reactive.languages.sql.runtime.times import EPOCH, Moment, as_timestamp
 
-_DAY = re.compile(r"\s*(-?\d+)([-/\\ ])(\d{1,2})\2(\d{1,2})( \(BC\))?")
-_CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?")
+_DAY = re.compile(r"\s*(-?\d+)([-/\\ ])(\d{1,2})\2(\d{1,2})( \(BC\))?", re.ASCII)
+_CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?", re.ASCII)
 _SHIFT = r"Z|[+-]\d\d(?::?\d\d)?"
-_AFTER_TIMESTAMP = re.compile(rf"(?:{_SHIFT})?(?:\s.*)?")
-_AFTER_TIME = re.compile(rf"(?:{_SHIFT})?")
+_AFTER_TIMESTAMP = re.compile(rf"(?:{_SHIFT})?(?:\s.*)?", re.ASCII)
+_AFTER_TIME = re.compile(rf"(?:{_SHIFT})?", re.ASCII)
 _INFINITE = frozenset({"inf", "infinity", "-inf", "-infinity"})
 
 
