@@ -111,15 +111,16 @@ class Listing:
     def __init__(self, around: Scope) -> None:
         self.around = around
         self.relations = {each.name: each for each in relations(around)}
-        self.constraints = list(constraints(around))
         self._trees: dict[str, DefinitionTree | None] = {}
+        self.constraints = list(constraints(around, self.tree))
         self.indexes = list(self._indexes())
 
     def tree(self, name: str) -> DefinitionTree | None:
         """Return the trees of a table that SQL made, and of its indexes; None of others."""
-        if name not in self._trees:
-            self._trees[name] = definition_of(name, self.around)
-        return self._trees[name]
+        folded = name.casefold()
+        if folded not in self._trees:
+            self._trees[folded] = definition_of(name, self.around)
+        return self._trees[folded]
 
     def _indexes(self) -> Iterator[ListedIndex]:
         """Yield the indexes of constraints, and those that are declared."""

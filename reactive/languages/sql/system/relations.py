@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sqlglot import exp
@@ -171,17 +171,20 @@ class ListedConstraint:
     target_columns: tuple[str, ...] = ()
 
 
-def constraints(around: Scope) -> Iterator[ListedConstraint]:
-    """Yield the constraints of the tables that SQL made."""
+def constraints(
+    around: Scope, tree_of: Callable[[str], DefinitionTree | None]
+) -> Iterator[ListedConstraint]:
+    """Yield the constraints of the tables that SQL made; `tree_of` returns their trees."""
     catalog = around.environment.catalog
-    for number, definition in catalog.definitions.items():
+    for number in catalog.definitions:
         table = catalog.engine.tables[number].name
         schema, inside = place_of(table, around)
-        for each in definition.folded().constraints():
+        tree = tree_of(table)
+        for each in () if tree is None else tree.constraints():
             name = each.name
             if inside != table:
                 name = name.removeprefix(f"{schema}.")
-            target, of_target = _target_of(each.node, around)
+            target, of_target = _target_of(each.node, tree_of)
             yield ListedConstraint(
                 table, name, _kind_of(each.node), each.node, each.columns, target, of_target
             )
@@ -196,7 +199,9 @@ def _kind_of(node: Any) -> str:
     return "CHECK" if isinstance(node, CHECKED) else "FOREIGN KEY"
 
 
-def _target_of(node: Any, around: Scope) -> tuple[str | None, tuple[str, ...]]:
+def _target_of(
+    node: Any, tree_of: Callable[[str], DefinitionTree | None]
+) -> tuple[str | None, tuple[str, ...]]:
     """Return the table and the columns that a constraint references."""
     if not isinstance(node, exp.ForeignKey | exp.Reference):
         return None, ()
@@ -205,7 +210,7 @@ def _target_of(node: Any, around: Scope) -> tuple[str | None, tuple[str, ...]]:
     target = named.this.name if is_listed else named.name
     if is_listed:
         return target, tuple(column.name for column in named.expressions)
-    tree = definition_of(target, around)
+    tree = tree_of(target)
     every = () if tree is None else tree.constraints()
     return target, next((e.columns for e in every if isinstance(e.node, IS_KEY)), ())
 
