@@ -28,6 +28,7 @@ NOT_DRAWN = {
     "changes": "listens, which the soak does",
     "observe": "listens, as replicas do",
     "head": "reads once",
+    "read": "reads once, as tests/engine/provenance do",
     "show": "prints",
     "explain": "prints",
     "tables": "tells of a query",
