@@ -140,6 +140,24 @@ def test_expressions_are_what_postgres_gives(server: Server) -> None:
     assert check_expressions(db, server, asked) > 5 * len(asked)
 
 
+def test_huge_numbers_and_equal_keys_are_read_as_in_postgres(server: Server) -> None:
+    db = Database(dialect="postgres")
+    db.execute(TABLE)
+    numbers = ["1e1000", "1e-1000", "1e39", "1e-50", "1e300", '"1e1000"', "0e1000"]
+    repeated = ['{"a":{"b":1},"a":3}', '{"a":{"b":1},"a":{"b":2}}', '{"a":{"b":1},"a":{"b":null}}']
+    repeated += ['{"a":[1],"a":{"0":2}}', '{"a":{"b":{"a":1},"b":[]},"a":[]}']
+    for number, text in enumerate(numbers + repeated):
+        row = (number, text, text, text, "a", 0, ["a", "b"])
+        server.run("insert into t values (%s, %s, %s, %s, %s, %s, %s)", row)
+        db.execute(
+            "insert into t values (:a, :j, :j, :j, 'a', 0, :p)", a=number, j=text, p=("a", "b")
+        )
+    asked = ["j::float8", "j::real", "jsonb_path_query_array(j, '$.double()')", "t #> p"]
+    asked += ["jsonb_path_query_array(j, '$.double()', '{}', true)", "t #>> p", "t -> 'a' -> 'b'"]
+    asked += ["json_extract_path(t, 'a', '0')", "t #> '{a,b,a}'", "j #> p", "t #> '{}'"]
+    assert check_expressions(db, server, asked) == 132
+
+
 def test_queries_are_what_postgres_gives_after_each_change(server: Server) -> None:
     random, db = drawing(), Database(dialect="postgres")
     db.execute(TABLE)

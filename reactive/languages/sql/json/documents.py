@@ -475,9 +475,9 @@ def as_integer(document: Jsonb) -> int:
 
 def as_real(document: Jsonb) -> float:
     """Return the number of a document as a float of four bytes."""
-    return forms.real(_only(document, "number", "real"))
+    return forms.real_of_text(str(_only(document, "number", "real")))
 
 
 def as_float(document: Jsonb) -> float:
     """Return the number of a document as a float."""
-    return float(_only(document, "number", "double precision"))
+    return forms.float_(str(_only(document, "number", "double precision")))

@@ -319,19 +319,28 @@ def _method(kind: str, part: Any) -> Any:
     if kind == "double" and isinstance(part, str):
         try:
             return check_number(forms.decimal(forms.float_(part)))
-        except ValueError:
+        except (ValueError, ArithmeticError):
             raise PathError("string argument of .double() is not a number") from None
     if kind_of(part) != "number":
         raise PathError(f"jsonpath item method .{kind}() can only be applied to a numeric value")
     match kind:
         case "double":
-            return part
+            return _in_range(part)
         case "abs":
             return abs(part)
         case "floor":
             return int(part // 1) - (part < 0 and part % 1 != 0)
         case _:
             return -(int(-part // 1) - (-part < 0 and -part % 1 != 0))
+
+
+def _in_range(number: Any) -> Any:
+    """Return a number that a float may be."""
+    try:
+        forms.float_(str(number))
+    except ArithmeticError:
+        raise PathError("numeric argument of .double() is out of range") from None
+    return number
 
 
 def _compare(step: PathStep, one: Any, other: Any) -> bool | None:

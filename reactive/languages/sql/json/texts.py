@@ -94,16 +94,24 @@ def element_text(text: str, place: int) -> str | None:
 
 
 def at_path(text: str, path: Sequence[str | None]) -> str | None:
-    """Return the part at a path (`#>`, JSON_EXTRACT_PATH); None if there is none."""
-    found: str | None = text
-    for step in path:
-        if step is None or found is None:
-            return None
-        if kind_of(found) == "array":
-            place = place_of(step, length(found))
-            found = None if place is None else element(found, place)
-        else:
-            found = field(found, step)
+    """Return the part at a path (`#>`, JSON_EXTRACT_PATH); None if there is none.
+
+    Of equal keys, the last that has the rest of the path counts.
+    """
+    if not path:
+        return text
+    step, rest = path[0], path[1:]
+    if step is None:
+        return None
+    if kind_of(text) == "array":
+        place = place_of(step, length(text))
+        part = None if place is None else element(text, place)
+        return None if part is None else at_path(part, rest)
+    found = None
+    if kind_of(text) == "object":
+        for key, part in _parts(text):
+            if key == step:
+                found = at_path(part, rest) or found
     return found
 
 
