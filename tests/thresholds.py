@@ -27,6 +27,9 @@ class Threshold(NamedTuple):
 
 
 THRESHOLDS: dict[str, Threshold] = {
+    "reactive.engine.provenance.row_sources.FEW": Threshold(0),
+    "reactive.engine.provenance.row_sources.MOST": Threshold(1),
+    "reactive.engine.transactions.commit_log.LEAST": Threshold(0),
     "reactive.engine.operators.fixpoint.joined_relation.FEW_STEPS": Threshold(1),
     "reactive.engine.operators.fixpoint.lattice_relation.MANY_MEMBERS": Threshold(0),
     "reactive.api.expiry.FEW": Threshold(0),
@@ -189,6 +192,27 @@ THRESHOLDS: dict[str, Threshold] = {
 }
 
 NO_THRESHOLDS: dict[str, str] = {
+    "reactive.api.commits.SHOWN": "a limit of shown facts",
+    "reactive.api.obstacles.LONGEST": "a limit of shown text",
+    "reactive.api.proofs.LONGEST": "a limit of shown text",
+    "reactive.api.proofs.WIDTH": "a width of text",
+    "reactive.engine.provenance.derivations.MOST": "a limit of proofs of the same height",
+    "reactive.engine.provenance.derivations.SHOWN": "a limit of shown members",
+    "reactive.engine.provenance.missing.DEEPEST": "a limit of ways that are looked for",
+    "reactive.engine.provenance.missing.FOLLOWED": "a limit of ways that are looked for",
+    "reactive.engine.provenance.missing.MOST": "a limit of ways that are looked for",
+    "reactive.languages.sql.json.trees.LEAST": "integers beyond are floats",
+    "reactive.languages.sql.json.trees.MOST": "integers beyond are floats",
+    "reactive.languages.sql.queries.unnested.ALL_LEVELS": "stands for all levels",
+    "reactive.languages.sql.runtime.lists.MOST": "longer lists are refused",
+    "reactive.languages.sql.system.information_schema.MOST_OCTETS": "a size that Postgres tells",
+    "reactive.languages.sql.system.listing.FIRST": "a number of objects that Postgres tells",
+    "reactive.languages.sql.system.listing.USUAL": "a number of objects that Postgres tells",
+    "reactive.languages.sql.system.postgres.BTREE": "a number of objects that Postgres tells",
+    "reactive.languages.sql.system.postgres.HEAP": "a number of objects that Postgres tells",
+    "reactive.languages.sql.system.postgres.OWNER": "a number of objects that Postgres tells",
+    "reactive.languages.sql.system.postgres_types.DEFAULT_COLLATION": "a number of an object",
+    "reactive.languages.sql.system.postgres_types.UNKNOWN": "a number of an object",
     "optimizer.plans.monotone.MIXED": "a direction",
     "reactive.engine.operators.fixpoint.group_relation.FINITE": "an index of a count",
     "reactive.engine.operators.fixpoint.group_relation.FOUNDED": "an index of a count",
