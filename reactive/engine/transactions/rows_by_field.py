@@ -81,17 +81,22 @@ class RowsByField:
         self._calls, self.indexes, self._deltas, self._waiting = {}, {}, [], 0
 
     def find(
-        self, equations: Sequence[Equation], held: Sequence[Pair] | Any, *, made_at: int = FIRST
+        self,
+        equations: Sequence[Equation],
+        held: Sequence[Pair] | Any,
+        *,
+        made_at: int | None = None,
     ) -> list[Row] | None:
         """Return all rows of the last commit that satisfy the equations, and perhaps others.
 
         Return None if they cannot be found. `held` has all rows, as a store; None if these are not
-        the rows of the last commit. The call of number `made_at` for a field makes its index.
+        the rows of the last commit. The call of number `made_at` for a field makes its index, by
+        default the `FIRST`th.
         """
         self._catch_up()
         best: list[Row] | None = None
         for field, values in equations:
-            index = self._index(field, held, made_at)
+            index = self._index(field, held, FIRST if made_at is None else made_at)
             if index is None:
                 break  # a later equation is not asked if this one raises
             rows = index.rows_of(values, best)
