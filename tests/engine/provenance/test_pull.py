@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 
 from optimizer import plan
-from optimizer.expr import Parameter
+from optimizer.expr import Item, Parameter, constant
 from optimizer.plans.properties import bindings, free, nodes
 from reactive import Count, Database, PlanError
 from reactive.api.pulling import Questions
@@ -129,3 +130,39 @@ def test_a_wrong_row_is_found_by_a_sample() -> None:
         lengths.verify(sample=3)
     with pytest.raises(PlanError, match="number from 1 on"):
         lengths.verify(sample=0)
+
+
+class One(NamedTuple):
+    id: int
+
+
+@dataclass(frozen=True)
+class Two:
+    id: int
+
+
+@dataclass(frozen=True)
+class Three:
+    id: int
+
+
+def test_a_record_of_another_class_is_no_row_of_a_select() -> None:
+    db = Database()
+    numbers = db.table(int, name="numbers")
+    numbers.add(1)
+    asked = questions(db, numbers.select(lambda n: Two(n)).plan)
+    for row, count in ((Two(1), 1), (Three(1), 0), (One(1), 0), (None, 0)):
+        found = wanted_row(row, 1)
+        assert found is not None
+        assert asked.pull().rows(asked.root, [found]).total() == count
+
+
+def test_wanted_values_of_the_same_part_must_agree() -> None:
+    db = Database()
+    pairs = db.table(tuple[int, int], name="pairs")
+    pairs.add_all([(a, b) for a in range(3) for b in range(3)])
+    asked = questions(db, pairs.plan)
+    first, second = (Item(Parameter(0), constant(place)) for place in (0, 1))
+    some = [wanted((first,), [(0,), (1,)]), wanted((first, second), [(1, 2), (2, 2)])]
+    found = asked.pull().rows(asked.root, [each for each in some if each is not None])
+    assert dict(found) == {(1, 2): 1}

@@ -230,3 +230,44 @@ def test_texts_of_a_proof_have_all_of_it() -> None:
         step["location"]["physicalLocation"]["region"]["startLine"]
         for step in flow["threadFlows"][0]["locations"]
     ] == [2, 1, 1, 1]
+
+
+def test_a_branch_that_does_not_make_the_row_is_in_no_proof() -> None:
+    db = Database()
+    a, b, c = (db.table(int, name=name) for name in "abc")
+    for table in (a, b, c):
+        table.add(1)
+    view = a.anti_join(b, on=lambda x, y: x == y).union(c).materialize()
+    assert [proof.facts() for proof in view.whys(1)] == [[("c", 1)]]
+    b.add(2)
+    equal = a.join(b, on=lambda x, y: x == y)
+    less = c.join(b, on=lambda x, y: x < y)
+    pairs = equal.union(less).materialize()
+    assert [proof.facts() for proof in pairs.whys((1, 2))] == [[("c", 1), ("b", 2)]]
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_the_height_is_the_least_where_proofs_branch(seed: int) -> None:
+    random = Random(seed)
+    db = Database()
+    edges = db.table(tuple[int, int], name="edges")
+    joined = fixpoint(
+        lambda reach: edges.union(
+            reach.join(reach, on=lambda p, q: p[1] == q[0]).select(lambda p, q: (p[0], q[1]))
+        )
+    ).materialize()
+    edges.add_all({(n, n + 1) for n in range(8)} | {(random.randrange(9), random.randrange(9))})
+    least = dict.fromkeys(edges, 1)
+    for height in range(2, 12):
+        found = {
+            (one[0], other[1]): height
+            for one in least
+            for other in least
+            if one[1] == other[0] and (one[0], other[1]) not in least
+        }
+        least |= found
+    assert least.keys() == set(joined)
+    for pair, height in least.items():
+        proof = joined.why(pair)
+        assert proof.height == height
+        proof.check()
