@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from reactive import Database
+from reactive.engine.transactions.followers import followers_of
 from tests.thresholds import (
     HIGHEST,
     LOWEST,
@@ -125,3 +126,13 @@ def test_at_their_lowest_the_first_reader_of_a_value_has_an_index(
         table.add_all([Order(1, 2), Order(2, 3)])
         assert list(view) == [Order(1, 2)]
         assert any(node.routes for node, _ in table._node.consumers) == expected
+
+
+def test_a_module_that_is_read_through_a_stand_in_has_its_own_thresholds_afterwards() -> None:
+    table = Database().table(tuple[int, str], name="rows")
+    table.add_all([(n, "a") for n in range(300)])
+    with thresholds(HIGHEST):
+        table.replace_where(lambda row: row[0] == 1, [])
+    for _ in range(3):
+        table.replace_where(lambda row: row[0] == 1, [])
+    assert followers_of(table).by_field.indexes

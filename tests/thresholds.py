@@ -8,12 +8,15 @@ of two.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from random import Random
 from typing import NamedTuple
 
+from optimizer.lazy import Lazy
 from reactive.engine.compiler import templates
 
 NEVER = 10**9
@@ -572,6 +575,25 @@ def thresholds(settings: Settings) -> Iterator[None]:
         templates.SHAPES.clear()
         for name, value in before.items():
             _set(name, value)
+        _put_back_in_stand_ins()
+
+
+@cache
+def _stand_ins() -> list[tuple[Lazy, list[str]]]:
+    """The stand-ins for modules, each with the names of its thresholds."""
+    ours = [
+        m for name, m in list(sys.modules.items()) if name.startswith(("reactive", "optimizer"))
+    ]
+    found = {id(v): v for module in ours for v in vars(module).values() if type(v) is Lazy}
+    known = [name.rpartition(".") for name in THRESHOLDS]
+    return [(v, [last for of, _, last in known if of == v._name]) for v in found.values()]
+
+
+def _put_back_in_stand_ins() -> None:
+    """Give stand-ins the thresholds of their modules, of which they keep what they read first."""
+    for stand_in, names in _stand_ins():
+        for name in vars(stand_in).keys() & names:
+            setattr(stand_in, name, getattr(import_module(stand_in._name), name))
 
 
 def _of(name: str) -> int:
