@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
 
 Turn: TypeAlias = Literal["undo", "redo"] | None
-"""What a commit does to an earlier one."""
+"""The effect of a commit on an earlier one, if it is of `undo` or `redo`."""
 Said: TypeAlias = tuple[str | None, Turn]
 Noted: TypeAlias = tuple[int, float, Said, Any, Sequence[Pair]]
 """A version, its time, its label and turn, a table and its delta."""
@@ -177,27 +177,21 @@ class CommitLog:
             if turn is None:
                 break
             turned += 1 if turn == "undo" else -1
-        return None if turned < 1 else self._back(0, own=turned)
+        return None if turned < 1 else self._back(-1)
 
-    def _back(self, skipped: int, own: int | None = None) -> LoggedChanges | None:
-        """Return the last commit of one's own that is not turned.
+    def _back(self, skipped: int) -> LoggedChanges | None:
+        """Return the last commit of one's own that stands, after `skipped` others that stand.
 
-        With `own`, return the `own`-th of those that were taken back since, in place of it.
+        With -1, return the last one that was taken back.
         """
         waiting = skipped
         for place, (version, when, (label, turn), _, _) in self._backwards():
             if turn is not None:
                 waiting += 1 if turn == "undo" else -1
-                continue
-            if own is not None:
-                if own == 1:
-                    return self._entry(place, version, when, label)
-                own -= 1
+            elif waiting:
                 waiting -= 1
-                continue
-            if not waiting:
+            else:
                 return self._entry(place, version, when, label)
-            waiting -= 1
         return None
 
     def _backwards(self) -> Iterator[tuple[int, Noted]]:

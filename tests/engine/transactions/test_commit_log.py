@@ -145,3 +145,17 @@ def test_a_table_made_later_is_followed() -> None:
     numbers.add(1)
     db.undo()
     assert not len(numbers) and list(words) == ["to"]
+
+
+def test_a_commit_that_was_taken_back_before_another_one_is_never_made_again() -> None:
+    db = Database(keep=10)
+    words, _ = words_of(db)
+    for word in ("a", "b"):
+        words.add(word)
+    db.undo()
+    words.add("c")
+    assert [db.undo().version for _ in range(2)] == [4, 1]
+    assert [db.redo().version for _ in range(2)] == [1, 4]
+    assert sorted(words) == ["a", "c"]
+    with pytest.raises(PlanError, match="nothing to redo"):
+        db.redo()
