@@ -14,6 +14,7 @@ from reactive.engine.reference.bags import ordered_rows
 from reactive.engine.reference.verify import evaluate_plan
 from reactive.engine.runtime.left_out import optional
 from reactive.engine.transactions.commit_log import CommitLog, LoggedChanges, Past
+from reactive.engine.transactions.supposition import Supposition
 from reactive.engine.transactions.transaction import Transaction
 from reactive.errors import PlanError, TableError, TransactionError
 
@@ -113,17 +114,16 @@ def turn(engine: Engine, which: str) -> Past:
                 ((table, pairs),) = changes.items()
                 _apply(table, negate(pairs) if which == "undo" else pairs)
             else:
-                _turn_all(engine, entry, which)
+                _turn_all(engine, changes, which)
         finally:
             engine.said = before
     return _past(entry)
 
 
-def _turn_all(engine: Engine, entry: LoggedChanges, which: str) -> None:
+def _turn_all(engine: Engine, changes: Mapping[Any, Sequence[Pair]], which: str) -> None:
     """Make the changes of several tables in one commit, or take them back."""
-    with Transaction(engine) as transaction:
-        transaction._label, transaction._turn = entry.label, which
-        for table, pairs in entry.changes().items():
+    with Transaction(engine):
+        for table, pairs in changes.items():
             _apply(table, negate(pairs) if which == "undo" else pairs)
 
 
@@ -172,12 +172,6 @@ def changes_of_table(table: Any, version: int) -> Any:
         pairs = log_of(engine).changes_since(table, version)
     made = optional("borders.frames.export").NetChanges
     return made(table, version, engine.version, pairs)
-
-
-def rows_at(engine: Engine, version: int, table: Any) -> list[Pair]:
-    """Return the rows of a table as of a version."""
-    with engine.inside():
-        return log_of(engine).rows_at(table, version)
 
 
 class PastDatabase:
@@ -297,7 +291,7 @@ class Turning:
         return f"<{self.row!r:.100} {'gone' if self.has_gone else 'came'} with {self.version}>"
 
 
-def turning(view: Any, row: Any, suppose: Any, *, has_gone: bool) -> Turning:
+def turning(view: Any, row: Any, *, has_gone: bool) -> Turning:
     """Return the commit with which a row went, or came.
 
     The commits are taken back one after the other, the last one first, until the row is there, or
@@ -314,7 +308,7 @@ def turning(view: Any, row: Any, suppose: Any, *, has_gone: bool) -> Turning:
         raise PlanError(f"{row!r:.100} is {state}\n  view.{other}(row) tells the commit")
     found: LoggedChanges | None = None
     proof: Proof | None = None if has_gone else view.why(row)
-    with suppose():
+    with Supposition(engine):
         for entry in reversed(log.entries):
             for table, pairs in reversed(list(entry.changes().items())):
                 _apply(table, negate(pairs))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 
 from optimizer.errors import PlanError
-from reactive.api import proving
+from reactive.api import commits, proving
 from reactive.api.each_row import each_row
 from reactive.engine.runtime.boundary import boundary, hide
 from reactive.errors import NoRows
@@ -263,7 +263,7 @@ class Explained(Generic[*Ts]):
         3 has gone with commit 2 'cleaning'
           edges (2, 3) was removed
         """
-        return proving.turning(self, row, has_gone=True)
+        return commits.turning(self, row, has_gone=True)
 
     def since(self, row: Any) -> Turning:
         """Return the commit since which a row is there, and which of its changes decided that.
@@ -279,4 +279,4 @@ class Explained(Generic[*Ts]):
         >>> lengths.since(2).version, lengths.since(2).facts
         (1, (('words', 'to', 1),))
         """
-        return proving.turning(self, row, has_gone=False)
+        return commits.turning(self, row, has_gone=False)

@@ -1,4 +1,4 @@
-"""What is in the way of a row: the answer of `view.why_not`."""
+"""Obstacles in the way of a row: the answer of `view.why_not`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from optimizer.expr import Lifted
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import bindings
 from optimizer.traverse import functions
-from reactive.api import commits
 from reactive.api.conditions import where_of
 from reactive.api.obstacles import Obstacle, WhyNot
 from reactive.api.proofs import Proof
@@ -28,12 +27,10 @@ from reactive.engine.provenance.missing import WaysToRows, WayToRow
 from reactive.engine.provenance.search import Search, Step
 from reactive.engine.provenance.wanted import wanted_row
 from reactive.engine.reference.bags import ordered_rows, with_known_limit
-from reactive.engine.transactions.supposition import Supposition
 from reactive.errors import TransactionError, VerificationError
 
 if TYPE_CHECKING:
     from optimizer.callables.source import Place
-    from reactive.api.commits import Turning
     from reactive.api.proofs import Kind
     from reactive.api.view import AnyView
 
@@ -319,15 +316,6 @@ def supposed_delta(view: Any) -> Delta[Any]:
     channel = view._channel
     changes = engine.supposition.delta_of(view._node)
     return with_columns(Delta(engine.version + 1, changes, channel.key), channel.columns)
-
-
-def turning(view: Any, row: Any, *, has_gone: bool) -> Turning:
-    """Return the commit with which a row of a view went, or came."""
-
-    def suppose() -> Supposition:
-        return Supposition(view._engine)
-
-    return commits.turning(view, row, suppose, has_gone=has_gone)
 
 
 def rows_of(

@@ -1,7 +1,7 @@
 """Questions about a query as of the last commit: its rows with wanted values, without a view.
 
-`asked_of` makes the `Pull` of a query. It is kept with the view that is asked, and made again after
-a commit; only views of recursions are kept over commits.
+`Questions` are kept with the view that is asked. Their `Pull` is made again after a commit; only
+views of recursions are kept over commits.
 
 State:  per view that was asked, the sources of rows of the last version.
 """

@@ -111,7 +111,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         """The log of a durable stream in the store (`durable/event_log.py`)."""
         self._followers: Followers | None = None
         self._origins: Any = None
-        """What takes the rows of origins, after the first `replace_origin`."""
+        """The ingestion that takes the rows of origins, after the first `replace_origin`."""
         self._keyed: Any = (
             None if chosen is None else KeyedStore(checked_key(chosen, self.name), chosen.function)
         )

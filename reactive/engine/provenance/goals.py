@@ -1,4 +1,4 @@
-"""What is to be shown, and the ways to show it: rows of nodes, and the rows they are made of.
+"""Goals of a proof, and derivations: rows of nodes, and the rows that they are made of.
 
     goal         the row (1, 5) of the relation reach
     derivation   (1, 4) of reach and (4, 5) of edges; or (1, 5) of edges

@@ -35,6 +35,7 @@ from reactive.engine.provenance.wanted import (
     Evaluator,
     Wanted,
     as_bindings,
+    constants_in,
     equations_in,
     moved,
     through,
@@ -250,17 +251,15 @@ def _no(things: Sequence[Any]) -> list[None]:
 def _constants_in(node: plan.Where) -> list[Wanted]:
     """Return what a filter wants by its equations with constants."""
     found = []
-    for equation in equations_in([node.predicate]):
-        for one, other in ((equation.one, equation.other), (equation.other, equation.one)):
-            if isinstance(other, Constant) and reads(one):
-                made = wanted((one,), [(other.value,)])
-                if made is not None:
-                    found.append(made)
+    for one, other in constants_in([node.predicate]):
+        made = wanted((one,), [(other.value,)])
+        if made is not None:
+            found.append(made)
     return found
 
 
 class SidesOfJoin:
-    """What is wanted of the two inputs of a join.
+    """Wanted values of the two inputs of a join.
 
     `keeps_left` and `keeps_right` tell if rows of the left or right input are kept that have no
     partner; then only what is wanted of the row itself may be pushed to that input, and nothing to
@@ -302,10 +301,8 @@ class SidesOfJoin:
                 self.left_tests.append(
                     Lifted(test.body, test.names[: self._count], test.origins, self._count)
                 )
-        for equation in equations_in(found.predicates):
-            for one, other in ((equation.one, equation.other), (equation.other, equation.one)):
-                if isinstance(other, Constant) and reads(one):
-                    self._want_constant(one, other)
+        for one, other in constants_in(found.predicates):
+            self._want_constant(one, other)
 
     def _want_constant(self, one: Expr, other: Constant) -> None:
         read = reads(one)

@@ -46,7 +46,7 @@ class Step:
 
 @dataclass(eq=False, slots=True)
 class _Known:
-    """What is known of a goal: its derivations, and the lowest height so far."""
+    """State of a goal in the search: its derivations, and the lowest height so far."""
 
     goal: Goal
     distance: int

@@ -13,7 +13,7 @@ the rows that are made. A value is compared as by `==`, and every NaN is one val
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from optimizer.expr import (
@@ -214,6 +214,14 @@ def equations_in(tests: Iterable[Any]) -> list[EqualParts]:
                 case Operation("==", (one, other)) if reads(one).isdisjoint(reads(other)):
                     found.append(EqualParts(one, other))
     return found
+
+
+def constants_in(tests: Iterable[Any]) -> Iterator[tuple[Expr, Constant]]:
+    """Yield the expressions that equal a constant if all of the tests hold, with the constant."""
+    for equation in equations_in(tests):
+        for one, other in ((equation.one, equation.other), (equation.other, equation.one)):
+            if isinstance(other, Constant) and reads(one):
+                yield one, other
 
 
 def moved(expr: Expr, places: dict[int, int]) -> Expr:

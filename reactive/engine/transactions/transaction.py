@@ -64,9 +64,7 @@ class Transaction(Uncopyable):
     1
     """
 
-    __slots__ = (
-        *("_between", "_deliver", "_engine", "_entered", "_label", "_outer", "_timeout", "_turn"),
-    )
+    __slots__ = (*("_between", "_deliver", "_engine", "_entered", "_label", "_outer", "_timeout"),)
 
     def __init__(self, engine: Engine, between: Callable[[], object] | None = None) -> None:
         self._entered = NEVER
@@ -79,9 +77,7 @@ class Transaction(Uncopyable):
         """The delivery mode, if not the database's."""
         self._timeout: float | None = None
         self._label: str | None = None
-        """What the commit is called in the history."""
-        self._turn: Any = None
-        """ "undo" or "redo" for a commit that takes an earlier one back, or makes it again."""
+        """The name of the commit in the history."""
 
     _copy_instead = "each call of db.transaction() makes another one"
     _pickle_instead = "pickle the rows of its tables, list(table) of each of db.tables()"
@@ -299,7 +295,7 @@ class Transaction(Uncopyable):
                     if db_lock.waiting:
                         db_lock.end()
                     if pending or pending.failed or pending.between:
-                        if self._label is None and self._turn is None:
+                        if self._label is None:
                             self._end(pending, version)
                         else:
                             self._end_labelled(pending, version)
@@ -330,7 +326,7 @@ class Transaction(Uncopyable):
     def _end_labelled(self, pending: Pending, version: int) -> None:
         """Commit the pending changes under the label of the transaction."""
         engine = self._engine
-        engine.said = (self._label, self._turn)
+        engine.said = (self._label, None)
         try:
             self._end(pending, version)
         finally:
